@@ -1,0 +1,1 @@
+//! The Model Context Protocol as a value-in, value-out machine.

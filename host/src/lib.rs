@@ -1,0 +1,1 @@
+//! Guesthouse: an MCP server host in which every handler is a sandboxed WebAssembly component.
