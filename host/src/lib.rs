@@ -1,1 +1,3 @@
 //! Guesthouse: an MCP server host in which every handler is a sandboxed WebAssembly component.
+
+pub mod build;
