@@ -68,6 +68,11 @@ impl Host {
         registry.guests().iter().map(|guest| Summary { name: guest.name.to_string(), offers: offers(guest) }).collect()
     }
 
+    /// Shows each guest that is served, by name.
+    pub fn each_guest(&self, mut show: impl FnMut(&Loaded)) {
+        self.shared.dispatcher.registry().guests().iter().for_each(|guest| show(guest));
+    }
+
     /// Serves over HTTP until `stop` resolves; then calls in flight get their time to finish.
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         transport::http::serve(self.shared.clone(), listener, stop).await
