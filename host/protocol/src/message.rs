@@ -1,18 +1,21 @@
 //! The JSON-RPC envelope: bounded parsing of what a client sends.
 
+mod depth;
+mod envelope;
 mod members;
 mod params;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{IgnoredAny, MapAccess};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::error::RpcError;
 use crate::json;
-use members::{Shape, Sink, Slots};
+use depth::depth;
+use envelope::Envelope;
+use members::Shape;
 pub(crate) use members::{entries, integer, text};
 pub use params::{Meta, Params};
 pub(crate) use params::{MetaMember, meta_key};
@@ -51,6 +54,10 @@ pub enum RequestId {
 }
 
 /// What one text from the client holds.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the common case is one message, which a box would cost an allocation"
+)]
 #[derive(Debug)]
 pub enum Incoming<'a> {
     /// One message.
@@ -189,134 +196,6 @@ fn parse_message<'a>(text: &'a str, limits: &ParseLimits) -> Result<Message<'a>,
     }
 }
 
-const ENVELOPE_NAMES: [&str; 5] = ["jsonrpc", "id", "method", "result", "error"];
-const JSONRPC: usize = 0;
-const ID: usize = 1;
-const METHOD: usize = 2;
-const RESULT: usize = 3;
-const ERROR: usize = 4;
-
-#[derive(Default)]
-struct Envelope<'a> {
-    slots: Slots<'a, { ENVELOPE_NAMES.len() }>,
-    params: Option<Shape<Params<'a>>>,
-    ambiguous: bool,
-}
-
-impl<'a> Sink<'a> for Envelope<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: Cow<'a, str>,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
-        if name == "params" {
-            let params = map.next_value()?;
-            self.ambiguous |= self.params.replace(params).is_some();
-        } else if let Some(index) = ENVELOPE_NAMES.iter().position(|known| *known == name) {
-            self.ambiguous |= !self.slots.put(index, map.next_value()?);
-        } else {
-            map.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
-    }
-}
-
-impl<'a> Envelope<'a> {
-    /// Decides what the message is, and refuses it if it breaks a rule of JSON-RPC.
-    fn judge(self, limits: &ParseLimits) -> Result<Message<'a>, Refusal> {
-        let method = self
-            .slots
-            .get(METHOD)
-            .map(|method| text(method).filter(|method| !method.is_empty()));
-        let answers = self.slots.get(RESULT).is_some() || self.slots.get(ERROR).is_some();
-        let Some(raw_id) = self.slots.get(ID) else {
-            return match method {
-                Some(Some(method)) => Ok(self.notification(method, answers)),
-                None if answers => Ok(Message::Response(None)),
-                Some(None) | None => Err(Refusal::new(
-                    None,
-                    invalid_message("The message has no method"),
-                )),
-            };
-        };
-        let id = request_id(raw_id, limits);
-        if answers && method.is_none() {
-            return Ok(Message::Response(id.ok()));
-        }
-        let id = id.map_err(|error| Refusal::new(None, error))?;
-        match self.request(method, answers) {
-            Ok((method, params)) => Ok(Message::Request(RequestMessage { id, method, params })),
-            Err(error) => Err(Refusal::new(Some(id), error)),
-        }
-    }
-
-    fn request(
-        self,
-        method: Option<Option<Cow<'a, str>>>,
-        answers: bool,
-    ) -> Result<(Cow<'a, str>, Params<'a>), RpcError> {
-        if !self.has_version() {
-            return Err(RpcError::new(
-                crate::error::INVALID_REQUEST,
-                "Invalid JSON-RPC version",
-                &json!({ "type": "invalid_jsonrpc_version", "expected": "2.0" }),
-            ));
-        }
-        let method = match method {
-            Some(Some(method)) => method,
-            Some(None) => return Err(invalid_message("The method must be a non-empty string")),
-            None => return Err(invalid_message("The message has no method")),
-        };
-        if answers {
-            return Err(invalid_message(
-                "A message is a request or a response, not both",
-            ));
-        }
-        if self.ambiguous {
-            return Err(duplicate_member());
-        }
-        match self.params {
-            None | Some(Shape::Null) => Ok((method, Params::default())),
-            Some(Shape::Object(params)) if params.is_ambiguous() => Err(duplicate_member()),
-            Some(Shape::Object(params)) => Ok((method, params)),
-            Some(Shape::Other) => Err(RpcError::invalid_request(
-                "invalid_params",
-                "Parameters must be an object",
-            )),
-        }
-    }
-
-    fn notification(self, method: Cow<'a, str>, answers: bool) -> Message<'a> {
-        if !self.has_version() || self.ambiguous || answers {
-            return Message::BadNotification;
-        }
-        match self.params {
-            None | Some(Shape::Null) => Message::Notification(NotificationMessage {
-                method,
-                params: Params::default(),
-            }),
-            Some(Shape::Object(params)) if !params.is_ambiguous() => {
-                Message::Notification(NotificationMessage { method, params })
-            }
-            Some(Shape::Object(_) | Shape::Other) => Message::BadNotification,
-        }
-    }
-
-    fn has_version(&self) -> bool {
-        self.slots
-            .get(JSONRPC)
-            .is_some_and(|version| version.get() == "\"2.0\"")
-    }
-}
-
-fn invalid_message(message: &str) -> RpcError {
-    RpcError::invalid_request("invalid_message", message)
-}
-
-fn duplicate_member() -> RpcError {
-    RpcError::invalid_request("duplicate_member", "The message names a member twice")
-}
-
 /// Reads an id that may be kept: an integer, or a string of bounded length.
 pub(crate) fn request_id(value: &RawValue, limits: &ParseLimits) -> Result<RequestId, RpcError> {
     if value.get() == "null" {
@@ -360,38 +239,4 @@ impl fmt::Display for RequestId {
             RequestId::String(id) => write!(formatter, "{id:?}"),
         }
     }
-}
-
-/// How deep objects and arrays nest, without regard to whether the text is valid JSON.
-fn depth(text: &[u8]) -> usize {
-    let mut deepest = 0usize;
-    let mut open = 0usize;
-    let mut rest = text;
-    while let Some((byte, tail)) = rest.split_first() {
-        rest = tail;
-        match byte {
-            b'"' => rest = after_string(rest),
-            b'{' | b'[' => {
-                open = open.saturating_add(1);
-                deepest = deepest.max(open);
-            }
-            b'}' | b']' => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
-
-/// What follows the string literal whose opening quote was just read.
-fn after_string(mut rest: &[u8]) -> &[u8] {
-    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
-        let escaped = rest.get(at) == Some(&b'\\');
-        rest = rest
-            .get(at.saturating_add(if escaped { 2 } else { 1 })..)
-            .unwrap_or_default();
-        if !escaped {
-            return rest;
-        }
-    }
-    &[]
 }
