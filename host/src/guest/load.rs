@@ -10,7 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::CodeCache;
-use super::engine::{Engines, SizeClass};
+use super::engine::Engines;
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
@@ -92,7 +92,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
     let manifest = Manifest::read(bytes)?;
     check_imports(&manifest, &settings.name)?;
     check_sizes(&manifest, engines, &settings.limits)?;
-    let class = SizeClass::of(bytes.len(), manifest.memory_bytes_min, manifest.table_elements_min);
+    let class = manifest.class();
     let made = engines.class(class).map_err(|error| Unfit {
         cause: format!("needs an engine of the {class} class, which cannot be made ({})", short(&error)),
         remedy: format!("allow the host more address space (`ulimit -v`), or fewer {class} instances"),

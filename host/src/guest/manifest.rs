@@ -2,6 +2,8 @@
 
 use wasmparser::{Encoding, Parser, Payload};
 
+use super::engine::SizeClass;
+
 /// The contract that this host speaks.
 pub(crate) const CONTRACT: &str = "guesthouse:mcp";
 pub(crate) const CONTRACT_VERSION: &str = "0.1.0";
@@ -75,6 +77,11 @@ impl Manifest {
             .map_err(|error| unfit(format!("is a damaged WebAssembly component ({error})"), "build or copy it again"))?;
         manifest.check_contract()?;
         Ok(manifest)
+    }
+
+    /// The class of engine that the component will run on.
+    pub fn class(&self) -> SizeClass {
+        SizeClass::of(self.component_bytes, self.memory_bytes_min, self.table_elements_min)
     }
 
     fn parse(bytes: &[u8]) -> wasmparser::Result<Manifest> {

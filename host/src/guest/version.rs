@@ -96,6 +96,11 @@ impl Version {
         self.inner.class
     }
 
+    /// Calls that are alive now; a version that is being replaced has drained when there are none.
+    pub fn calls_alive(&self) -> usize {
+        self.inner.guest.limits.concurrency.saturating_sub(self.inner.permits.available_permits())
+    }
+
     /// The limits of its calls.
     pub fn limits(&self) -> &CallLimits {
         &self.inner.guest.limits

@@ -117,8 +117,10 @@ async fn calls_beyond_the_concurrency_are_told_that_the_guest_is_busy() {
         assert!(is_pending(&mut stalled).await);
         waiting.push(stalled);
     }
+    assert_eq!(version.calls_alive(), 2);
     assert_eq!(call(&version, "echo", "").await, Err(Failure::Busy));
     waiting.pop();
+    assert_eq!(version.calls_alive(), 1);
     assert_eq!(text(call(&version, "echo", "free").await), "free");
 }
 

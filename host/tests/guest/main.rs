@@ -7,4 +7,5 @@ mod cache;
 mod context;
 mod hostile;
 mod load;
+mod resident;
 mod wasi;
