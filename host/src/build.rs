@@ -5,6 +5,7 @@ mod go;
 mod js;
 mod rust;
 mod toolchain;
+mod world;
 
 pub use componentize::{Adapter, CONTRACT, embed_world, encode, parse_contract, write_contract};
 
