@@ -2,6 +2,7 @@
 
 mod componentize;
 mod go;
+mod inputs;
 mod js;
 mod rust;
 mod toolchain;
