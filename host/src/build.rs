@@ -2,9 +2,11 @@
 
 mod componentize;
 mod go;
+mod inputs;
 mod js;
 mod rust;
 mod toolchain;
+mod world;
 
 pub use componentize::{Adapter, CONTRACT, embed_world, encode, parse_contract, write_contract};
 

@@ -47,7 +47,7 @@ pub fn parse_contract(extra: &str) -> anyhow::Result<(Resolve, PackageId)> {
     if !extra.is_empty() {
         files.push_str("extra.wit", extra);
     }
-    let group = files.parse().map_err(|(files, error)| anyhow::anyhow!("{}", error.highlight(&files)))?;
+    let group = files.parse().map_err(|(_, error)| anyhow::Error::new(error))?;
     let mut resolve = Resolve::default();
     let package = resolve.push_group(group)?;
     Ok((resolve, package))
