@@ -21,6 +21,8 @@
 //! `guesthouse build` makes a component of such a crate, and `cargo test` tests it like any other ([`testing`]). A server may also implement
 //! the traits of the contract by hand: [`Server`], [`Tools`], [`Resources`] and so on, exported with [`export!`].
 
+extern crate self as guesthouse;
+
 #[cfg(all(feature = "arena", target_family = "wasm", not(target_feature = "atomics")))]
 mod arena_global;
 #[cfg_attr(not(all(feature = "arena", target_family = "wasm")), allow(dead_code))]
@@ -52,7 +54,7 @@ pub use ask::{Elicited, Root, Sampled, Together};
 pub use completion::CompletionReturn;
 pub use context::{Ctx, Level, ProgressError};
 pub use error::{Error, Result};
-//pub use guesthouse_sdk_macros::{Schema, data, server};
+pub use guesthouse_sdk_macros::{Schema, data, server};
 pub use json::Json;
 pub use prompt::{Message, Prompt, PromptReturn};
 pub use resource::ResourceReturn;

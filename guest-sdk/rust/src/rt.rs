@@ -74,3 +74,28 @@ fn contract_text(error: wit::Error) -> String {
         wit::Error::Rpc(error) => error.message,
     }
 }
+
+/// What `#[subscribe]` and `#[unsubscribe]` functions may return.
+#[diagnostic::on_unimplemented(message = "a subscription cannot return `{Self}`", note = "return nothing, or a `guesthouse::Result<()>`")]
+pub trait SubscriptionReturn {
+    fn result(self) -> crate::Result<()>;
+}
+
+impl SubscriptionReturn for () {
+    fn result(self) -> crate::Result<()> {
+        Ok(())
+    }
+}
+
+impl<E: Into<crate::Error>> SubscriptionReturn for Result<(), E> {
+    fn result(self) -> crate::Result<()> {
+        self.map_err(Into::into)
+    }
+}
+
+pub fn finish_subscription(returned: impl SubscriptionReturn) -> Result<(), wit::Error> {
+    returned.result().map_err(|error| match error.split() {
+        Err(error) => error,
+        Ok(_) => wit::Error::Internal("a subscription cannot ask the client".into()),
+    })
+}
