@@ -97,7 +97,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(command) => block_on(command.run()),
         Command::Run(command) => block_on(command.run()),
         Command::Build(command) => command.run(),
-        Command::Inspect(command) => command.run(),
+        Command::Inspect(command) => block_on(command.run()),
         Command::Call(command) => block_on(command.run()),
     }
 }
