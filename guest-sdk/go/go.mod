@@ -1,0 +1,3 @@
+module github.com/guesthouse-mcp/guesthouse/guest-sdk/go
+
+go 1.24

@@ -1,0 +1,6 @@
+//go:build wasip1
+
+package tool
+
+// What this package registers is exported by the component.
+import _ "github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/exports/tools"

@@ -1,0 +1,1 @@
+//! Finds or makes a Rust compiler that can target WebAssembly.

@@ -1,0 +1,35 @@
+// English words too common to search for, one per line.
+export default `a
+an
+and
+are
+as
+at
+be
+but
+by
+for
+from
+has
+have
+he
+in
+is
+it
+its
+of
+on
+or
+she
+that
+the
+they
+this
+to
+was
+we
+were
+will
+with
+you
+`;
