@@ -15,6 +15,8 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 const MODERN = '2026-07-28';
 const REQUEST_MS_MAX = 20_000;
 const PARALLEL_CALLS = 24;
+// The client itself waits two seconds for its child before it sends a signal: a child that ends by itself is much faster.
+const CHILD_END_MS_MAX = 1_500;
 const repository = new URL('../../../', import.meta.url);
 const table = JSON.parse(readFileSync(new URL('../textkit.json', import.meta.url), 'utf8'));
 
@@ -111,10 +113,13 @@ async function connection(asked) {
     }
     await reads(client, revision);
     await endures(client, revision, flags.prefixed ? `${flags.guest[0]}_` : '');
+    const started = performance.now();
     await check('closes without an error', async () => {
         await client.close();
         assert.deepEqual(errors.map(String), []);
     });
+    if (flags.url) return;
+    await check('ends when its input ends', () => assert.ok(performance.now() - started < CHILD_END_MS_MAX));
 }
 
 async function introduces(client, revision) {
