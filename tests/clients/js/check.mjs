@@ -1,6 +1,6 @@
 // The official TypeScript client against a running host that serves the textkit samples.
 //
-//   node check.mjs --guest rust-textkit [--guest go-textkit …] [--prefixed] --revision 2026-07-28 [--revision …] --url http://…
+//   node check.mjs --guest rust-textkit [--guest go-textkit …] [--prefixed] [--verbose] --revision 2026-07-28 [--revision …] --url http://…
 //   node check.mjs …                                                                              -- command argument…   (stdio)
 //
 // One connection per revision. `2026-07-28` pins the modern era, `auto` lets the client find it, a revision of the handshake
@@ -26,11 +26,12 @@ const { values: flags, positionals: command } = parseArgs({
         guest: { type: 'string', multiple: true },
         revision: { type: 'string', multiple: true },
         prefixed: { type: 'boolean', default: false },
+        verbose: { type: 'boolean', default: false },
     },
     allowPositionals: true,
 });
 if (!flags.guest || !flags.revision || Boolean(flags.url) === command.length > 0) {
-    console.error('usage: check.mjs --guest NAME… [--prefixed] --revision REVISION… (--url URL | -- COMMAND ARGUMENT…)');
+    console.error('usage: check.mjs --guest NAME… [--prefixed] [--verbose] --revision REVISION… (--url URL | -- COMMAND ARGUMENT…)');
     process.exit(2);
 }
 
@@ -82,7 +83,7 @@ function transport() {
     if (flags.url) return new StreamableHTTPClientTransport(new URL(flags.url));
     const [program, ...args] = command;
     // The whole environment, as a desktop client's configuration would give it: the host finds its cache through it.
-    return new StdioClientTransport({ command: program, args, env: { ...process.env }, stderr: process.env.CLIENT_CHECK_STDERR ?? 'ignore' });
+    return new StdioClientTransport({ command: program, args, env: { ...process.env }, stderr: flags.verbose ? 'inherit' : 'ignore' });
 }
 
 function options(asked) {

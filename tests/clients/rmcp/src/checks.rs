@@ -93,10 +93,14 @@ impl Connection<'_> {
         let info = self.peer.peer_info().context("the client knows nothing of the server")?;
         let offered = serde_json::to_value(&info.capabilities)?;
         // `completions` came with 2025-03-26, and `logging` went with the handshake.
-        let due = [("prompts", true), ("resources", true), ("tools", true)]
-            .into_iter()
-            .chain([("completions", self.revision >= "2025-03-26"), ("logging", self.revision < REVISION_MODERN)]);
-        for (name, _) in due.filter(|(name, due)| *due && offered.get(name).is_none()) {
+        let due = [
+            ("prompts", true),
+            ("resources", true),
+            ("tools", true),
+            ("completions", self.revision >= "2025-03-26"),
+            ("logging", self.revision < REVISION_MODERN),
+        ];
+        if let Some((name, _)) = due.into_iter().find(|(name, due)| *due && offered.get(name).is_none()) {
             bail!("`{name}` is missing in {offered}");
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The official Rust client against a running host that serves the textkit samples.
 //!
-//! `guesthouse-rmcp-check --guest rust-textkit [--guest …] [--prefixed] --revision 2026-07-28 [--revision …] --url http://…`, or
+//! `guesthouse-rmcp-check --guest rust-textkit [--guest …] [--prefixed] [--verbose] --revision 2026-07-28 [--revision …] --url http://…`, or
 //! `-- command argument…` in place of the address for stdio. One connection per revision: `2026-07-28` starts with
 //! `server/discover`, `auto` lets the client find the era, a revision of the handshake era is the one that `initialize` offers.
 //! What a textkit answers is in `../textkit.json`, which the TypeScript client shares.
@@ -21,7 +21,8 @@ const REVISION_MODERN: &str = "2026-07-28";
 const CONNECT_S_MAX: u64 = 120;
 /// The client itself waits three seconds for its child before it sends a signal: a child that ends by itself is much faster.
 const CHILD_END_MS_MAX: u64 = 2_000;
-const USAGE: &str = "usage: guesthouse-rmcp-check --guest NAME… [--prefixed] --revision REVISION… (--url URL | -- COMMAND ARGUMENT…)";
+const USAGE: &str =
+    "usage: guesthouse-rmcp-check --guest NAME… [--prefixed] [--verbose] --revision REVISION… (--url URL | -- COMMAND ARGUMENT…)";
 
 /// What the command line asked for.
 #[derive(Default)]
@@ -29,6 +30,8 @@ struct Options {
     guests: Vec<String>,
     revisions: Vec<String>,
     prefixed: bool,
+    /// Lets the server's standard error through.
+    verbose: bool,
     url: Option<String>,
     command: Vec<String>,
 }
@@ -43,6 +46,7 @@ impl Options {
                 "--revision" => options.revisions.push(value()?),
                 "--url" => options.url = Some(value()?),
                 "--prefixed" => options.prefixed = true,
+                "--verbose" => options.verbose = true,
                 "--" => {
                     options.command = arguments.collect();
                     break;
@@ -116,7 +120,7 @@ async fn connect(options: &Options, revision: &str) -> Result<Client> {
         (None, [program, arguments @ ..]) => {
             let mut command = tokio::process::Command::new(program);
             command.args(arguments);
-            let said = if std::env::var_os("CLIENT_CHECK_STDERR").is_some() { Stdio::inherit() } else { Stdio::null() };
+            let said = if options.verbose { Stdio::inherit() } else { Stdio::null() };
             let (child, _) =
                 TokioChildProcess::builder(command).stderr(said).spawn().with_context(|| format!("cannot start `{program}`"))?;
             config.serve_with_lifecycle(child, lifecycle).await?
