@@ -4,7 +4,7 @@
 //! there. What is wrong is named by its path, so that the guest's author finds it.
 
 use crate::guest::bindings::{completion, context, lifecycle, prompts, resources, tools, types};
-use guesthouse_protocol::json::Json;
+use guesthouse_protocol::Json;
 use guesthouse_protocol::model;
 use serde_json::value::RawValue;
 use std::fmt;

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+/// Compiled code that is kept on disk; the oldest goes first.
+const CODE_CACHE_BYTES_MAX: u64 = 2 << 30;
+
 /// A component to be served, and how.
 #[derive(Clone, Debug)]
 pub struct GuestSource {
@@ -54,7 +57,7 @@ impl Host {
     /// if none is left.
     pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
-        let cache = CodeCache::open(&paths::cache()?.join("code")).context("cannot use the folder for compiled code")?;
+        let cache = CodeCache::open(&paths::cache()?.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg)?;
         let loaded = load_all(&engines, &cache, &config, guests).await?;
         let registry = Registry::new(&config, loaded)?;
         let dispatcher = Dispatcher::new(registry, Sealer::ephemeral()?, config.limits.page);

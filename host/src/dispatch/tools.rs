@@ -6,7 +6,7 @@ use crate::convert;
 use crate::guest::bindings::{tools, types};
 use crate::guest;
 use crate::registry::Tool;
-use guesthouse_protocol::json::Json;
+use guesthouse_protocol::Json;
 use guesthouse_protocol::model::{CallToolResult, Reply};
 use guesthouse_protocol::{Failure, NotFound, Outcome};
 use serde_json::Value;
