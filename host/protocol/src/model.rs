@@ -13,9 +13,10 @@ mod tools;
 use serde_json::value::RawValue;
 
 use crate::json::{Json, Object, raw};
-use crate::message::{entries, meta_key};
+use crate::message::{RequestId, entries, meta_key};
 use crate::method::Method;
 use crate::revision::{Mode, Revision};
+use crate::subscription::Filter;
 pub use common::{Annotations, CacheHint, CacheScope, Icon, IconTheme, Implementation, Role};
 pub use completion::{COMPLETION_VALUES_MAX, Completion, Reference};
 pub use content::{Body, Content, Media, ResourceContents};
@@ -29,7 +30,7 @@ pub use tools::{CallToolResult, TaskSupport, Tool, ToolAnnotations, ToolPage};
 /// What a client asks of the dispatcher. Methods that the protocol answers by itself (`ping`, `logging/setLevel`)
 /// are not here.
 ///
-/// A method of a later issue (`subscriptions/listen`, the task methods) becomes a variant here, a row in
+/// A method of a later issue (the task methods) becomes a variant here, a row in
 /// [`Method`], and a function in `requests.rs`.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -74,6 +75,8 @@ pub enum Request {
         /// The resource.
         uri: String,
     },
+    /// `subscriptions/listen`: [`Reply::Empty`] when the server ends it.
+    Listen(Filter),
     /// `prompts/list`: answer with [`Reply::Prompts`].
     ListPrompts {
         /// Where the page begins.
@@ -141,6 +144,8 @@ pub(crate) struct Stamp<'a> {
     pub(crate) revision: Revision,
     /// The server's identity for modern results; none if it is withheld.
     pub(crate) server_info: Option<&'a RawValue>,
+    /// The subscription that the result ends.
+    pub(crate) subscription: Option<&'a RequestId>,
 }
 
 impl Request {
@@ -156,6 +161,7 @@ impl Request {
             Request::ReadResource { .. } => Method::ReadResource,
             Request::Subscribe { .. } => Method::Subscribe,
             Request::Unsubscribe { .. } => Method::Unsubscribe,
+            Request::Listen(_) => Method::Listen,
             Request::ListPrompts { .. } => Method::ListPrompts,
             Request::GetPrompt { .. } => Method::GetPrompt,
             Request::Complete { .. } => Method::Complete,
@@ -179,7 +185,11 @@ impl Reply {
             Reply::Empty => {
                 matches!(
                     method,
-                    Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe
+                    Method::Ping
+                        | Method::SetLevel
+                        | Method::Subscribe
+                        | Method::Unsubscribe
+                        | Method::Listen
                 )
             }
         }
@@ -212,6 +222,7 @@ impl Reply {
             &mut object,
             self.meta(),
             stamp.server_info.filter(|_| modern),
+            stamp.subscription,
         );
         object.end();
     }
@@ -233,15 +244,23 @@ impl Reply {
 }
 
 /// `_meta` of a result: the server's identity, then what the guest added. A guest cannot speak for the server.
-fn write_meta(object: &mut Object<'_>, meta: Option<&RawValue>, server_info: Option<&RawValue>) {
+fn write_meta(
+    object: &mut Object<'_>,
+    meta: Option<&RawValue>,
+    server_info: Option<&RawValue>,
+    subscription: Option<&RequestId>,
+) {
     let mut added = meta.and_then(entries).unwrap_or_default();
     added.retain(|(key, _)| key != meta_key::SERVER_INFO);
-    if added.is_empty() && server_info.is_none() {
+    if added.is_empty() && server_info.is_none() && subscription.is_none() {
         return;
     }
     let mut inner = Object::new(object.key("_meta"));
     if let Some(server_info) = server_info {
         inner.raw(meta_key::SERVER_INFO, server_info);
+    }
+    if let Some(subscription) = subscription {
+        subscription.write(inner.key(meta_key::SUBSCRIPTION_ID));
     }
     for (key, value) in added {
         raw(inner.dynamic_key(&key), value);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
+use bytes::Bytes;
 use crate::error::RpcError;
 use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
 use crate::handshake::Session;
@@ -16,6 +17,7 @@ use crate::message::{
 };
 use crate::method::Method;
 use crate::model::{Reply, Stamp};
+use crate::subscription::Event;
 use crate::revision::Revision;
 use admit::Admitted;
 use answers::{Rendered, render_error, render_result};
@@ -119,6 +121,13 @@ impl Peer {
             .map(|session| session.revision)
     }
 
+    /// Tells the client of an event; `None` if there is no session that may be told, as before the client has said that
+    /// it is ready.
+    pub fn announce(&self, event: &Event) -> Option<Bytes> {
+        let session = self.session.as_ref()?;
+        session.initialized.then(|| event.to_session())
+    }
+
     /// How many calls are running.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
@@ -193,7 +202,13 @@ impl Peer {
     }
 
     fn notification(&mut self, notification: &NotificationMessage<'_>, effects: &mut Vec<Effect>) {
-        // `notifications/initialized` changes nothing: a session is open once its `initialize` was answered.
+        if notification.method == "notifications/initialized" {
+            // The session is open already; from now on it may also be spoken to.
+            if let Some(session) = self.session.as_mut().filter(|session| session.opening.is_none()) {
+                session.initialized = true;
+            }
+            return;
+        }
         if notification.method != "notifications/cancelled" {
             return;
         }
@@ -244,11 +259,9 @@ impl Peer {
         }
         let failure = match outcome {
             Ok(reply) if reply.answers(ended.method) => {
-                return Some(render_result(
-                    &ended.id,
-                    &reply,
-                    &self.stamp(ended.revision),
-                ));
+                let mut stamp = self.stamp(ended.revision);
+                stamp.subscription = (ended.method == Method::Listen).then_some(&ended.id);
+                return Some(render_result(&ended.id, &reply, &stamp));
             }
             Ok(_) => Failure::Internal {
                 kind: InternalKind::HandlerError,
@@ -335,6 +348,7 @@ impl Peer {
             mode: self.config.mode,
             revision,
             server_info: self.config.server_info.as_deref(),
+            subscription: None,
         }
     }
 

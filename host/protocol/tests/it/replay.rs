@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use guesthouse_protocol::effect::{Call, CallId, Effect, Outgoing, PeerConfig, TransportKind};
 use guesthouse_protocol::message::Refusal;
-use guesthouse_protocol::{Mode, Peer, Reporter, Revision};
+use guesthouse_protocol::{Event, Filter, Mode, Peer, Reporter, Request, Revision, Subscription};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -21,6 +21,7 @@ pub(crate) struct Replay {
     config: PeerConfig,
     peer: Option<Peer>,
     reporters: HashMap<u64, (Reporter, Revision)>,
+    subscriptions: HashMap<u64, (Subscription, Filter)>,
     schemas: Schemas,
     problems: Vec<String>,
 }
@@ -36,6 +37,7 @@ impl Replay {
             config,
             peer: None,
             reporters: HashMap::new(),
+            subscriptions: HashMap::new(),
             schemas: Schemas::new(),
             problems: Vec::new(),
         }
@@ -107,6 +109,24 @@ impl Replay {
                     .into_iter()
                     .collect();
             }
+            "http" => self.config.transport = TransportKind::Http,
+            "subscriptions_max" => self.config.limits.subscriptions_max = number(1) as usize,
+            "subscription_uris_max" => self.config.limits.subscription_uris_max = number(1) as usize,
+            "subscription_uri_bytes_max" => {
+                self.config.limits.subscription_uri_bytes_max = number(1) as usize
+            }
+            "acknowledge" | "cancelled" | "event" => {
+                return self.subscription(words[0], number(1), words.get(2).copied());
+            }
+            "announce" => {
+                let event = event(words[1]);
+                let revision = self.peer().revision();
+                let made = self.peer().announce(&event);
+                return match (made, revision) {
+                    (Some(bytes), Some(revision)) => vec![self.show_notification(&bytes, revision)],
+                    _ => vec!["· not announced".to_owned()],
+                };
+            }
             "too-long" => {
                 let refusal = Refusal::too_long(&self.config.limits.parse);
                 let effects = self.peer().refuse(&refusal);
@@ -124,6 +144,19 @@ impl Replay {
         }
         assert!(self.peer.is_none(), "settings come first: {action}");
         Vec::new()
+    }
+
+    fn subscription(&mut self, what: &str, call: u64, word: Option<&str>) -> Vec<String> {
+        let (subscription, filter) = &self.subscriptions[&call];
+        let made = match what {
+            "acknowledge" => Some(subscription.acknowledged(filter)),
+            "event" => Some(subscription.event(&event(word.expect("an event")))),
+            _ => subscription.cancelled("shutdown"),
+        };
+        match made {
+            Some(bytes) => vec![self.show_notification(&bytes, Revision::V2026_07_28)],
+            None => vec!["· nothing".to_owned()],
+        }
     }
 
     fn show(&mut self, effects: Vec<Effect>) -> Vec<String> {
@@ -164,6 +197,10 @@ impl Replay {
         if let Some(retry) = &context.retry {
             shown.push_str(&format!(" {retry:?}"));
         }
+        if let Request::Listen(filter) = &call.request {
+            let opened = (Subscription::of(context), filter.clone());
+            self.subscriptions.insert(call.id.0, opened);
+        }
         self.reporters
             .insert(call.id.0, (call.reporter, context.revision));
         shown
@@ -191,6 +228,15 @@ impl Replay {
         self.problems
             .extend(self.schemas.notification_problem(&value, revision));
         format!("← {text}")
+    }
+}
+
+fn event(word: &str) -> Event {
+    match word {
+        "tools" => Event::ToolsChanged,
+        "prompts" => Event::PromptsChanged,
+        "resources" => Event::ResourcesChanged,
+        uri => Event::ResourceUpdated { uri: uri.into() },
     }
 }
 

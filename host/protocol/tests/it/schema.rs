@@ -80,6 +80,7 @@ impl Schemas {
             "prompts/list" => "ListPromptsResult",
             "prompts/get" => "GetPromptResult",
             "completion/complete" => "CompleteResult",
+            "subscriptions/listen" => "SubscriptionsListenResult",
             _ => "EmptyResult",
         };
         let revision = match message["result"]["protocolVersion"].as_str() {
@@ -104,6 +105,12 @@ impl Schemas {
         let definition = match message["method"].as_str() {
             Some("notifications/progress") => "ProgressNotification",
             Some("notifications/message") => "LoggingMessageNotification",
+            Some("notifications/subscriptions/acknowledged") => "SubscriptionsAcknowledgedNotification",
+            Some("notifications/tools/list_changed") => "ToolListChangedNotification",
+            Some("notifications/prompts/list_changed") => "PromptListChangedNotification",
+            Some("notifications/resources/list_changed") => "ResourceListChangedNotification",
+            Some("notifications/resources/updated") => "ResourceUpdatedNotification",
+            Some("notifications/cancelled") => "CancelledNotification",
             method => return Some(format!("an unknown notification: {method:?}")),
         };
         let mut message = message.clone();
