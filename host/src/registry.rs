@@ -32,6 +32,14 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
+    /// Whether the guest is reached there.
+    pub fn contains(&self, guest: &str) -> bool {
+        match self {
+            Endpoint::Merged => true,
+            Endpoint::Guest(name) => **name == *guest,
+        }
+    }
+
     /// The endpoint as a path, which is also how sealed tokens are bound to it.
     pub fn path(&self) -> String {
         match self {
