@@ -68,19 +68,9 @@ pub struct PeerConfig {
 
 impl PeerConfig {
     /// A configuration with the default limits.
-    pub fn new(
-        mode: Mode,
-        transport: TransportKind,
-        server_info: Option<&Implementation>,
-    ) -> PeerConfig {
-        let server_info =
-            server_info.map(|info| to_raw_written(|out| info.write(out, Revision::LATEST_MODERN)));
-        PeerConfig {
-            mode,
-            transport,
-            limits: PeerLimits::default(),
-            server_info,
-        }
+    pub fn new(mode: Mode, transport: TransportKind, server_info: Option<&Implementation>) -> PeerConfig {
+        let server_info = server_info.map(|info| to_raw_written(|out| info.write(out, Revision::LATEST_MODERN)));
+        PeerConfig { mode, transport, limits: PeerLimits::default(), server_info }
     }
 }
 

@@ -35,9 +35,7 @@ pub mod reporter;
 pub mod revision;
 pub mod subscription;
 
-pub use effect::{
-    Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind,
-};
+pub use effect::{Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind};
 pub use error::RpcError;
 pub use failure::{Failure, InternalKind, NotFound, Outcome};
 pub use json::Json;

@@ -183,14 +183,7 @@ impl Reply {
             Reply::Prompt(_) => method == Method::GetPrompt,
             Reply::Completion(_) => method == Method::Complete,
             Reply::Empty => {
-                matches!(
-                    method,
-                    Method::Ping
-                        | Method::SetLevel
-                        | Method::Subscribe
-                        | Method::Unsubscribe
-                        | Method::Listen
-                )
+                matches!(method, Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe | Method::Listen)
             }
         }
     }
@@ -204,9 +197,7 @@ impl Reply {
             object.text("resultType", "complete");
         }
         match self {
-            Reply::Profile(profile) if modern => {
-                profile.write_discover(&mut object, stamp.mode, revision)
-            }
+            Reply::Profile(profile) if modern => profile.write_discover(&mut object, stamp.mode, revision),
             Reply::Profile(profile) => profile.write_initialize(&mut object, revision),
             Reply::Tools(page) => page.write(&mut object, revision),
             Reply::Tool(result) => result.write(&mut object, revision),
@@ -218,12 +209,7 @@ impl Reply {
             Reply::Completion(completion) => completion.write(&mut object),
             Reply::Empty => {}
         }
-        write_meta(
-            &mut object,
-            self.meta(),
-            stamp.server_info.filter(|_| modern),
-            stamp.subscription,
-        );
+        write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern), stamp.subscription);
         object.end();
     }
 
@@ -244,12 +230,7 @@ impl Reply {
 }
 
 /// `_meta` of a result: the server's identity, then what the guest added. A guest cannot speak for the server.
-fn write_meta(
-    object: &mut Object<'_>,
-    meta: Option<&RawValue>,
-    server_info: Option<&RawValue>,
-    subscription: Option<&RequestId>,
-) {
+fn write_meta(object: &mut Object<'_>, meta: Option<&RawValue>, server_info: Option<&RawValue>, subscription: Option<&RequestId>) {
     let mut added = meta.and_then(entries).unwrap_or_default();
     added.retain(|(key, _)| key != meta_key::SERVER_INFO);
     if added.is_empty() && server_info.is_none() && subscription.is_none() {

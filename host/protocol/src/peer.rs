@@ -8,21 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
-use bytes::Bytes;
 use crate::error::RpcError;
 use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
 use crate::handshake::Session;
-use crate::message::{
-    Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id,
-};
+use crate::message::{Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id};
 use crate::method::Method;
 use crate::model::{Reply, Stamp};
-use crate::subscription::Event;
 use crate::revision::Revision;
+use crate::subscription::Event;
 use admit::Admitted;
 use answers::{Rendered, render_error, render_result};
 pub(crate) use answers::{UnknownId, error_message};
 use batch::{Batch, Place};
+use bytes::Bytes;
 
 /// One client's end of a connection. Cheap to make: modern HTTP makes one for every request.
 #[derive(Debug)]
@@ -49,13 +47,7 @@ struct InFlight {
 impl Peer {
     /// A peer that has seen no message yet.
     pub fn new(config: Arc<PeerConfig>) -> Peer {
-        Peer {
-            config,
-            count: 0,
-            in_flight: Vec::new(),
-            session: None,
-            batches: Vec::new(),
-        }
+        Peer { config, count: 0, in_flight: Vec::new(), session: None, batches: Vec::new() }
     }
 
     /// Takes in one text from the client.
@@ -79,12 +71,7 @@ impl Peer {
 
     /// Answers something that never became a message, such as a line that is too long.
     pub fn refuse(&self, refusal: &Refusal) -> Vec<Effect> {
-        let rendered = render_error(
-            refusal.id.as_ref(),
-            self.unknown_id(),
-            &refusal.error,
-            refusal.status,
-        );
+        let rendered = render_error(refusal.id.as_ref(), self.unknown_id(), &refusal.error, refusal.status);
         vec![send(rendered, None)]
     }
 
@@ -115,10 +102,7 @@ impl Peer {
 
     /// The revision of the handshake session, once there is one. Modern requests name their own.
     pub fn revision(&self) -> Option<Revision> {
-        self.session
-            .as_ref()
-            .filter(|session| session.opening.is_none())
-            .map(|session| session.revision)
+        self.session.as_ref().filter(|session| session.opening.is_none()).map(|session| session.revision)
     }
 
     /// Tells the client of an event; `None` if there is no session that may be told, as before the client has said that
@@ -149,12 +133,7 @@ impl Peer {
                         self.settle(place, Some(rendered), None, effects);
                     }
                     Err(refused) => {
-                        let mut rendered = render_error(
-                            Some(&id),
-                            self.unknown_id(),
-                            &refused.error,
-                            refused.status,
-                        );
+                        let mut rendered = render_error(Some(&id), self.unknown_id(), &refused.error, refused.status);
                         rendered.retry_after_s = refused.retry_after_s;
                         self.settle(place, Some(rendered), None, effects);
                     }
@@ -183,12 +162,7 @@ impl Peer {
             match message {
                 Ok(message) => self.message(message, place, effects),
                 Err(refusal) => {
-                    let rendered = render_error(
-                        refusal.id.as_ref(),
-                        self.unknown_id(),
-                        &refusal.error,
-                        refusal.status,
-                    );
+                    let rendered = render_error(refusal.id.as_ref(), self.unknown_id(), &refusal.error, refusal.status);
                     self.settle(place, Some(rendered), None, effects);
                 }
             }
@@ -213,24 +187,13 @@ impl Peer {
             return;
         }
         let limits = &self.config.limits.parse;
-        let Some(Ok(id)) = notification
-            .params
-            .get("requestId")
-            .map(|id| request_id(id, limits))
-        else {
+        let Some(Ok(id)) = notification.params.get("requestId").map(|id| request_id(id, limits)) else {
             return;
         };
-        self.cancel_where(
-            |running| running.id == id && running.method != Method::Initialize,
-            effects,
-        );
+        self.cancel_where(|running| running.id == id && running.method != Method::Initialize, effects);
     }
 
-    fn cancel_where(
-        &mut self,
-        wanted: impl Fn(&InFlight) -> bool,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
+    fn cancel_where(&mut self, wanted: impl Fn(&InFlight) -> bool, effects: &mut Vec<Effect>) -> bool {
         let Some(cancelled) = self.take(wanted) else {
             return false;
         };
@@ -263,29 +226,15 @@ impl Peer {
                 stamp.subscription = (ended.method == Method::Listen).then_some(&ended.id);
                 return Some(render_result(&ended.id, &reply, &stamp));
             }
-            Ok(_) => Failure::Internal {
-                kind: InternalKind::HandlerError,
-                text: "The server made an answer of the wrong kind".to_owned(),
-            },
+            Ok(_) => Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() },
             Err(failure) => failure,
         };
         match failure::answer(failure, ended.method, ended.revision) {
-            Answer::Error {
-                error,
-                status,
-                retry_after_s,
-            } => {
+            Answer::Error { error, status, retry_after_s } => {
                 let rendered = render_error(Some(&ended.id), self.unknown_id(), &error, status);
-                Some(Rendered {
-                    retry_after_s,
-                    ..rendered
-                })
+                Some(Rendered { retry_after_s, ..rendered })
             }
-            Answer::Tool(result) => Some(render_result(
-                &ended.id,
-                &Reply::Tool(result),
-                &self.stamp(ended.revision),
-            )),
+            Answer::Tool(result) => Some(render_result(&ended.id, &Reply::Tool(result), &self.stamp(ended.revision))),
             Answer::Nothing => None,
         }
     }
@@ -300,19 +249,9 @@ impl Peer {
     }
 
     /// Sends a response, or keeps it for the array of its batch. None stands for a request that gets no response.
-    fn settle(
-        &mut self,
-        place: Option<Place>,
-        rendered: Option<Rendered>,
-        call: Option<CallId>,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn settle(&mut self, place: Option<Place>, rendered: Option<Rendered>, call: Option<CallId>, effects: &mut Vec<Effect>) {
         let Some(place) = place else {
-            effects.extend(
-                rendered
-                    .map(|rendered| send(rendered, call))
-                    .or(call.map(Effect::End)),
-            );
+            effects.extend(rendered.map(|rendered| send(rendered, call)).or(call.map(Effect::End)));
             return;
         };
         if let (Some(rendered), Some(batch)) = (rendered, self.find_batch(place.batch)) {
@@ -331,11 +270,7 @@ impl Peer {
             return;
         }
         let message = self.batches.swap_remove(index).into_message();
-        let rendered = message.map(|message| Rendered {
-            message,
-            status: 200,
-            retry_after_s: None,
-        });
+        let rendered = message.map(|message| Rendered { message, status: 200, retry_after_s: None });
         self.settle(None, rendered, call, effects);
     }
 
@@ -344,12 +279,7 @@ impl Peer {
     }
 
     fn stamp(&self, revision: Revision) -> Stamp<'_> {
-        Stamp {
-            mode: self.config.mode,
-            revision,
-            server_info: self.config.server_info.as_deref(),
-            subscription: None,
-        }
+        Stamp { mode: self.config.mode, revision, server_info: self.config.server_info.as_deref(), subscription: None }
     }
 
     fn unknown_id(&self) -> UnknownId {
@@ -366,16 +296,6 @@ impl Peer {
 }
 
 fn send(rendered: Rendered, call: Option<CallId>) -> Effect {
-    let Rendered {
-        message,
-        status,
-        retry_after_s,
-    } = rendered;
-    Effect::Send(Outgoing {
-        message,
-        call,
-        status,
-        retry_after_s,
-        last: true,
-    })
+    let Rendered { message, status, retry_after_s } = rendered;
+    Effect::Send(Outgoing { message, call, status, retry_after_s, last: true })
 }

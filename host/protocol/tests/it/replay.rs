@@ -28,11 +28,7 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn new() -> Replay {
-        let config = PeerConfig::new(
-            Mode::Both,
-            TransportKind::Stdio,
-            Some(&fixtures::server_info()),
-        );
+        let config = PeerConfig::new(Mode::Both, TransportKind::Stdio, Some(&fixtures::server_info()));
         Replay {
             config,
             peer: None,
@@ -64,8 +60,7 @@ impl Replay {
     }
 
     fn peer(&mut self) -> &mut Peer {
-        self.peer
-            .get_or_insert_with(|| Peer::new(Arc::new(self.config.clone())))
+        self.peer.get_or_insert_with(|| Peer::new(Arc::new(self.config.clone())))
     }
 
     fn act(&mut self, action: &str) -> Vec<String> {
@@ -83,9 +78,7 @@ impl Replay {
             "depth_max" => self.config.limits.parse.depth_max = number(1) as usize,
             "message_bytes_max" => self.config.limits.parse.message_bytes_max = number(1) as usize,
             "finish" => {
-                let effects = self
-                    .peer()
-                    .finish(CallId(number(1)), fixtures::outcome(words[2]));
+                let effects = self.peer().finish(CallId(number(1)), fixtures::outcome(words[2]));
                 return self.show(effects);
             }
             "progress" => {
@@ -104,17 +97,12 @@ impl Replay {
                 let data = RawValue::from_string(words[3..].join(" ")).expect("JSON");
                 let made = reporter.log(words[2].parse().expect("a level"), Some("test"), &data);
                 let revision = *revision;
-                return made
-                    .map(|bytes| self.show_notification(&bytes, revision))
-                    .into_iter()
-                    .collect();
+                return made.map(|bytes| self.show_notification(&bytes, revision)).into_iter().collect();
             }
             "http" => self.config.transport = TransportKind::Http,
             "subscriptions_max" => self.config.limits.subscriptions_max = number(1) as usize,
             "subscription_uris_max" => self.config.limits.subscription_uris_max = number(1) as usize,
-            "subscription_uri_bytes_max" => {
-                self.config.limits.subscription_uri_bytes_max = number(1) as usize
-            }
+            "subscription_uri_bytes_max" => self.config.limits.subscription_uri_bytes_max = number(1) as usize,
             "acknowledge" | "cancelled" | "event" => {
                 return self.subscription(words[0], number(1), words.get(2).copied());
             }
@@ -160,10 +148,7 @@ impl Replay {
     }
 
     fn show(&mut self, effects: Vec<Effect>) -> Vec<String> {
-        effects
-            .into_iter()
-            .map(|effect| self.show_one(effect))
-            .collect()
+        effects.into_iter().map(|effect| self.show_one(effect)).collect()
     }
 
     fn show_one(&mut self, effect: Effect) -> String {
@@ -177,17 +162,11 @@ impl Replay {
 
     fn show_call(&mut self, call: Call) -> String {
         let context = &call.context;
-        let mut shown = format!(
-            "· run {} {} {:?}",
-            call.id.0, context.revision, call.request
-        );
+        let mut shown = format!("· run {} {} {:?}", call.id.0, context.revision, call.request);
         if let Some(info) = &context.client_info {
             shown.push_str(&format!(" client={}", info.get()));
         }
-        shown.push_str(&format!(
-            " capabilities={}",
-            context.client_capabilities.get()
-        ));
+        shown.push_str(&format!(" capabilities={}", context.client_capabilities.get()));
         if let Some(meta) = &context.meta {
             shown.push_str(&format!(" meta={}", meta.get()));
         }
@@ -201,8 +180,7 @@ impl Replay {
             let opened = (Subscription::of(context), filter.clone());
             self.subscriptions.insert(call.id.0, opened);
         }
-        self.reporters
-            .insert(call.id.0, (call.reporter, context.revision));
+        self.reporters.insert(call.id.0, (call.reporter, context.revision));
         shown
     }
 
@@ -211,22 +189,15 @@ impl Replay {
         assert!(!text.contains('\n'), "a message is one line: {text}");
         let value: Value = serde_json::from_str(text).expect("JSON");
         self.problems.extend(self.schemas.answer_problem(&value));
-        let retry = outgoing
-            .retry_after_s
-            .map(|seconds| format!(" (retry after {seconds} s)"));
-        let status = if outgoing.status == 200 {
-            String::new()
-        } else {
-            outgoing.status.to_string()
-        };
+        let retry = outgoing.retry_after_s.map(|seconds| format!(" (retry after {seconds} s)"));
+        let status = if outgoing.status == 200 { String::new() } else { outgoing.status.to_string() };
         format!("←{status} {text}{}", retry.unwrap_or_default())
     }
 
     fn show_notification(&mut self, bytes: &[u8], revision: Revision) -> String {
         let text = std::str::from_utf8(bytes).expect("UTF-8");
         let value: Value = serde_json::from_str(text).expect("JSON");
-        self.problems
-            .extend(self.schemas.notification_problem(&value, revision));
+        self.problems.extend(self.schemas.notification_problem(&value, revision));
         format!("← {text}")
     }
 }
