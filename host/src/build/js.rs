@@ -1,6 +1,7 @@
 //! Builds JavaScript and TypeScript projects: installs their packages, and has the SDK's build program make the component.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -51,13 +52,26 @@ pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result
     }
     ctx.say(format_args!("bundle and compile {}", project.dir.join(&entry).display()));
     let fresh = work.join("fresh.wasm");
+    // The author's modules run in the build program, and could end it early with success.
+    remove(&fresh)?;
     ctx.run(&mut compile(project, &sdk, &entry, &wit, &fresh), &COMPILER)?;
-    let bytes = std::fs::read(&fresh).with_context(|| format!("the build program left no {}", fresh.display()))?;
+    let bytes = std::fs::read(&fresh).with_context(|| {
+        format!("the build program left no component in {}; does a module end the process while it loads?", fresh.display())
+    })?;
     let built = finish(project, &bytes)?;
     // The program has written the guest's world, which is one of the things that it reads.
     let inputs = digest(&[&project.dir, &sdk, &wit], &[env!("CARGO_PKG_VERSION"), &entry.to_string_lossy()])?;
     replace_if_changed(&stamp, inputs.as_bytes())?;
     Ok(built)
+}
+
+fn remove(file: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", file.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn compile(project: &Project, sdk: &Path, entry: &Path, wit: &Path, out: &Path) -> Command {
