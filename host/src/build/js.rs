@@ -16,10 +16,7 @@ const NODE: Tool = Tool {
     name: "node",
     remedy: "install Node.js 20 or newer from your system's packages or from nodejs.org, and make sure that `node` is on the PATH",
 };
-const NPM: Tool = Tool {
-    name: "npm",
-    remedy: "install npm, which usually comes with Node.js, and make sure that `npm` is on the PATH",
-};
+const NPM: Tool = Tool { name: "npm", remedy: "install npm, which usually comes with Node.js, and make sure that `npm` is on the PATH" };
 const COMPILER: Tool = Tool { name: "the build program of @guesthouse/sdk", remedy: NODE.remedy };
 
 const NODE_MAJOR_MIN: u32 = 20;
@@ -67,9 +64,7 @@ pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result
 
 fn remove(file: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", file.display()))
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| format!("cannot remove {}", file.display())),
         _ => Ok(()),
     }
 }
@@ -162,8 +157,6 @@ fn find_sdk(dir: &Path) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
     use super::*;
 
     fn project(package: &str, files: &[&str]) -> tempfile::TempDir {
