@@ -129,21 +129,29 @@ impl BuildContext {
     /// Runs a command whose messages go straight to the user (stdout too, but onto stderr: ours may carry protocol).
     /// When quiet, its output is kept back, and shown only if it fails.
     pub fn run(&mut self, command: &mut Command, tool: &Tool) -> anyhow::Result<()> {
-        command.stdin(Stdio::null());
-        let (status, kept) = if self.quiet {
-            let output = command.output().map_err(|error| tool.not_started(error))?;
-            (output.status, [output.stdout, output.stderr].concat())
-        } else {
+        if !self.quiet {
             command.stdout(std::io::stderr());
-            (command.status().map_err(|error| tool.not_started(error))?, Vec::new())
-        };
-        if !status.success() {
-            if !kept.is_empty() {
-                (self.report)(String::from_utf8_lossy(&kept).trim_end());
-            }
-            bail!("{} failed ({status})", tool.name);
         }
-        Ok(())
+        self.run_for_output(command, tool).map(drop)
+    }
+
+    /// Runs a command for what it writes to stdout; its stderr goes to the user as in [`BuildContext::run`].
+    pub fn run_for_output(&mut self, command: &mut Command, tool: &Tool) -> anyhow::Result<Vec<u8>> {
+        command.stdin(Stdio::null());
+        if !self.quiet {
+            command.stderr(Stdio::inherit());
+        }
+        let output = command.output().map_err(|error| tool.not_started(error))?;
+        if !output.status.success() {
+            for kept in [&output.stdout, &output.stderr] {
+                // Cargo's JSON is for us alone.
+                if !kept.is_empty() && !kept.starts_with(b"{") {
+                    (self.report)(String::from_utf8_lossy(kept).trim_end());
+                }
+            }
+            bail!("{} failed ({})", tool.name, output.status);
+        }
+        Ok(output.stdout)
     }
 }
 

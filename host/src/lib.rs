@@ -1,3 +1,15 @@
 //! Guesthouse: an MCP server host in which every handler is a sandboxed WebAssembly component.
+//!
+//! Embedders start a [`host::Host`] from components and serve it, or connect to it in process.
 
 pub mod build;
+pub mod capability;
+pub mod cli;
+pub mod config;
+pub mod convert;
+pub mod dispatch;
+pub mod guest;
+pub mod host;
+pub mod registry;
+pub mod seal;
+pub mod transport;

@@ -28,6 +28,7 @@ mod arena_global;
 #[cfg_attr(not(all(feature = "arena", target_family = "wasm")), allow(dead_code))]
 mod arena;
 
+mod arguments;
 mod ask;
 #[doc(hidden)]
 #[allow(missing_docs, clippy::all, unused)]

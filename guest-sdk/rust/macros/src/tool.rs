@@ -143,7 +143,7 @@ impl Tool {
                 let parse = quote_spanned!(whole.span=> let arguments: #ty = ::guesthouse::rt::arguments(arguments)?;);
                 (parse, self.params.iter().map(|param| param.passed(&quote!(arguments))).collect::<Vec<_>>())
             }
-            None => self.arguments_struct()?,
+            None => self.one_by_one()?,
         };
         let call = params::call(&self.method, self.has_self, &passed);
         let returns = self.returns.span();
@@ -151,41 +151,29 @@ impl Tool {
         Ok(quote!(#name => { #ctx #parse #finish(#call) }))
     }
 
-    fn arguments_struct(&self) -> Result<(TokenStream, Vec<TokenStream>)> {
-        let mut fields = Vec::new();
+    fn one_by_one(&self) -> Result<(TokenStream, Vec<TokenStream>)> {
+        let mut reads = Vec::new();
         let mut passed = Vec::new();
         for param in &self.params {
             let Some(ty) = param.value_type() else {
                 passed.push(param.passed(&quote!()));
                 continue;
             };
-            let (field, name) = (param.local(), &param.name);
-            let value = quote!(arguments.#field);
-            match (param.is_optional(), param.attr.expr("default")?) {
-                (false, None) => {
-                    fields.push(quote_spanned!(param.span=> #[serde(rename = #name)] #field: #ty));
-                    passed.push(param.passed(&value));
+            let (local, name) = (param.local(), &param.name);
+            reads.push(match (param.is_optional(), param.attr.expr("default")?) {
+                (false, None) => quote_spanned!(param.span=> let #local: #ty = arguments.required(#name)?;),
+                (true, _) => quote_spanned!(param.span=> let #local: ::core::option::Option<#ty> = arguments.optional(#name)?;),
+                (false, Some(default)) => {
+                    let into = literal::is_text(default).then(|| quote!(.into()));
+                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name)?.unwrap_or_else(|| #default #into);)
                 }
-                (_, default) => {
-                    fields.push(quote_spanned!(param.span=> #[serde(rename = #name, default)] #field: ::core::option::Option<#ty>));
-                    let value = default.map(|default| {
-                        let into = literal::is_text(default).then(|| quote!(.into()));
-                        quote!(#value.unwrap_or_else(|| #default #into))
-                    });
-                    passed.push(param.passed(&value.unwrap_or(quote!(arguments.#field))));
-                }
-            }
+            });
+            passed.push(param.passed(&quote!(#local)));
         }
-        if fields.is_empty() {
+        if reads.is_empty() {
             return Ok((quote!(), passed));
         }
-        let parse = quote! {
-            #[derive(::guesthouse::serde::Deserialize)]
-            #[serde(crate = "::guesthouse::serde")]
-            struct Arguments { #(#fields),* }
-            let arguments: Arguments = ::guesthouse::rt::arguments(arguments)?;
-        };
-        Ok((parse, passed))
+        Ok((quote!(let arguments = ::guesthouse::rt::Arguments::of(arguments)?; #(#reads)*), passed))
     }
 }
 

@@ -1,0 +1,105 @@
+//! `initialize` and `server/discover`: who the server is and what it can do.
+
+use super::common::{CacheHint, Implementation};
+use crate::json::{Json, Object, string};
+use crate::revision::{Mode, Revision};
+
+/// What a client says when it opens a session.
+#[derive(Clone, Debug)]
+pub struct InitializeParams {
+    /// The version that the client asked for, known or not.
+    pub requested_version: String,
+    /// The revision that the session will have.
+    pub negotiated: Revision,
+    /// A `ClientCapabilities` object.
+    pub capabilities: Json,
+    /// An `Implementation` object.
+    pub client_info: Json,
+}
+
+/// What the served guests can do; filled from what they export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// `tools/*`.
+    pub tools: bool,
+    /// `resources/*` but for subscriptions.
+    pub resources: bool,
+    /// `prompts/*`.
+    pub prompts: bool,
+    /// `completion/complete`.
+    pub completions: bool,
+    /// Log messages reach the client.
+    pub logging: bool,
+    /// Clients are told when a list changes.
+    pub list_changed: bool,
+    /// Clients can watch a resource.
+    pub subscribe: bool,
+}
+
+/// The answer to `initialize` and `server/discover`; the peer adds the version and the wire form.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// Who answers.
+    pub server_info: Implementation,
+    /// Guidance for the model.
+    pub instructions: Option<String>,
+    /// What the served guests can do.
+    pub capabilities: Capabilities,
+    /// How long the answer to `server/discover` stays fresh.
+    pub cache: Option<CacheHint>,
+}
+
+impl Capabilities {
+    fn write(self, out: &mut Vec<u8>, revision: Revision) {
+        let mut object = Object::new(out);
+        let list = |object: &mut Object<'_>, name: &'static str, subscribe: bool| {
+            let mut feature = Object::new(object.key(name));
+            if self.list_changed {
+                feature.boolean("listChanged", true);
+            }
+            if subscribe {
+                feature.boolean("subscribe", true);
+            }
+            feature.end();
+        };
+        if self.tools {
+            list(&mut object, "tools", false);
+        }
+        if self.resources {
+            list(&mut object, "resources", self.subscribe);
+        }
+        if self.prompts {
+            list(&mut object, "prompts", false);
+        }
+        if self.completions && revision.has_completions_capability() {
+            Object::new(object.key("completions")).end();
+        }
+        if self.logging {
+            Object::new(object.key("logging")).end();
+        }
+        object.end();
+    }
+}
+
+impl Profile {
+    /// `InitializeResult`.
+    pub(crate) fn write_initialize(&self, object: &mut Object<'_>, revision: Revision) {
+        object.text("protocolVersion", revision.as_str());
+        self.capabilities
+            .write(object.key("capabilities"), revision);
+        self.server_info.write(object.key("serverInfo"), revision);
+        object.optional_text("instructions", self.instructions.as_deref());
+    }
+
+    /// `DiscoverResult`, but for the server's identity, which is in `_meta` like that of any modern result.
+    pub(crate) fn write_discover(&self, object: &mut Object<'_>, mode: Mode, revision: Revision) {
+        let versions: Vec<Revision> = mode.revisions().collect();
+        object.array("supportedVersions", &versions, |out, version| {
+            string(out, version.as_str())
+        });
+        self.capabilities
+            .write(object.key("capabilities"), revision);
+        object.optional_text("instructions", self.instructions.as_deref());
+        CacheHint::write(self.cache, object, revision);
+    }
+}

@@ -1,0 +1,367 @@
+//! The machine: one client's end of a connection. Messages go in, effects come out.
+
+mod admit;
+mod answers;
+mod batch;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
+use crate::error::RpcError;
+use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
+use crate::handshake::Session;
+use crate::message::{
+    Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id,
+};
+use crate::method::Method;
+use crate::model::{Reply, Stamp};
+use crate::revision::Revision;
+use admit::Admitted;
+use answers::{Rendered, render_error, render_result};
+pub(crate) use answers::{UnknownId, error_message};
+use batch::{Batch, Place};
+
+/// One client's end of a connection. Cheap to make: modern HTTP makes one for every request.
+#[derive(Debug)]
+pub struct Peer {
+    config: Arc<PeerConfig>,
+    /// How many calls and batches there have been; the next one's number.
+    count: u64,
+    in_flight: Vec<InFlight>,
+    session: Option<Box<Session>>,
+    batches: Vec<Batch>,
+}
+
+/// A call that runs.
+#[derive(Debug)]
+struct InFlight {
+    call: CallId,
+    id: RequestId,
+    method: Method,
+    revision: Revision,
+    place: Option<Place>,
+    closed: Option<Arc<AtomicBool>>,
+}
+
+impl Peer {
+    /// A peer that has seen no message yet.
+    pub fn new(config: Arc<PeerConfig>) -> Peer {
+        Peer {
+            config,
+            count: 0,
+            in_flight: Vec::new(),
+            session: None,
+            batches: Vec::new(),
+        }
+    }
+
+    /// Takes in one text from the client.
+    pub fn receive(&mut self, message: &[u8]) -> Vec<Effect> {
+        let config = Arc::clone(&self.config);
+        match parse(message, &config.limits.parse) {
+            Ok(incoming) => self.receive_parsed(incoming),
+            Err(refusal) => self.refuse(&refusal),
+        }
+    }
+
+    /// Takes in what was parsed before. HTTP does so, to compare the headers with the body.
+    pub fn receive_parsed(&mut self, incoming: Incoming<'_>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match incoming {
+            Incoming::One(message) => self.message(message, None, &mut effects),
+            Incoming::Batch(messages) => self.batch(messages, &mut effects),
+        }
+        effects
+    }
+
+    /// Answers something that never became a message, such as a line that is too long.
+    pub fn refuse(&self, refusal: &Refusal) -> Vec<Effect> {
+        let rendered = render_error(
+            refusal.id.as_ref(),
+            self.unknown_id(),
+            &refusal.error,
+            refusal.status,
+        );
+        vec![send(rendered, None)]
+    }
+
+    /// Takes in how a call ended. A call that is not known (any more) makes no effect.
+    pub fn finish(&mut self, call: CallId, outcome: Outcome) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Some(ended) = self.take(|running| running.call == call) {
+            let rendered = self.render(&ended, outcome);
+            self.settle(ended.place, rendered, Some(call), &mut effects);
+        }
+        effects
+    }
+
+    /// Cancels a call on behalf of the client, as when it closed the response of a modern HTTP request.
+    pub fn cancel(&mut self, call: CallId) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.cancel_where(|running| running.call == call, &mut effects);
+        effects
+    }
+
+    /// Cancels everything: the connection, or the session, is gone.
+    pub fn cancel_all(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        while self.cancel_where(|_| true, &mut effects) {}
+        self.session = None;
+        effects
+    }
+
+    /// The revision of the handshake session, once there is one. Modern requests name their own.
+    pub fn revision(&self) -> Option<Revision> {
+        self.session
+            .as_ref()
+            .filter(|session| session.opening.is_none())
+            .map(|session| session.revision)
+    }
+
+    /// How many calls are running.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Replaces the configuration from the next message on, after the served guests changed.
+    pub fn reconfigure(&mut self, config: Arc<PeerConfig>) {
+        self.config = config;
+    }
+
+    fn message(&mut self, message: Message<'_>, place: Option<Place>, effects: &mut Vec<Effect>) {
+        match message {
+            Message::Request(request) => {
+                let id = request.id.clone();
+                match self.admit(request, place) {
+                    Ok(Admitted::Run(call)) => effects.push(Effect::Run(call)),
+                    Ok(Admitted::Done(revision)) => {
+                        let rendered = render_result(&id, &Reply::Empty, &self.stamp(revision));
+                        self.settle(place, Some(rendered), None, effects);
+                    }
+                    Err(refused) => {
+                        let mut rendered = render_error(
+                            Some(&id),
+                            self.unknown_id(),
+                            &refused.error,
+                            refused.status,
+                        );
+                        rendered.retry_after_s = refused.retry_after_s;
+                        self.settle(place, Some(rendered), None, effects);
+                    }
+                }
+            }
+            Message::Notification(notification) => self.notification(&notification, effects),
+            // The server asks clients nothing yet, so no response can be expected; a bad notification has no reader.
+            Message::Response(_) | Message::BadNotification => {}
+        }
+    }
+
+    fn batch(&mut self, messages: Vec<Result<Message<'_>, Refusal>>, effects: &mut Vec<Effect>) {
+        if !self.revision().is_some_and(Revision::has_batches) {
+            let what = match self.revision() {
+                Some(revision) => format!("Protocol version {revision} has no batches"),
+                None => "Batches are not served outside a session that has them".to_owned(),
+            };
+            let error = RpcError::invalid_request("batch_not_supported", what);
+            effects.extend(self.refuse(&Refusal::new(None, error)));
+            return;
+        }
+        let key = self.next_number();
+        self.batches.push(Batch::new(key, messages.len()));
+        for (slot, message) in messages.into_iter().enumerate() {
+            let place = Some(Place { batch: key, slot });
+            match message {
+                Ok(message) => self.message(message, place, effects),
+                Err(refusal) => {
+                    let rendered = render_error(
+                        refusal.id.as_ref(),
+                        self.unknown_id(),
+                        &refusal.error,
+                        refusal.status,
+                    );
+                    self.settle(place, Some(rendered), None, effects);
+                }
+            }
+        }
+        // If the batch is over already, all that it began was cancelled by it; the exchange must end all the same.
+        let begun = effects.iter().rev().find_map(|effect| match effect {
+            Effect::Run(call) => Some(call.id),
+            Effect::Cancel(_) | Effect::Send(_) | Effect::End(_) => None,
+        });
+        self.close_batch(key, begun, effects);
+    }
+
+    fn notification(&mut self, notification: &NotificationMessage<'_>, effects: &mut Vec<Effect>) {
+        // `notifications/initialized` changes nothing: a session is open once its `initialize` was answered.
+        if notification.method != "notifications/cancelled" {
+            return;
+        }
+        let limits = &self.config.limits.parse;
+        let Some(Ok(id)) = notification
+            .params
+            .get("requestId")
+            .map(|id| request_id(id, limits))
+        else {
+            return;
+        };
+        self.cancel_where(
+            |running| running.id == id && running.method != Method::Initialize,
+            effects,
+        );
+    }
+
+    fn cancel_where(
+        &mut self,
+        wanted: impl Fn(&InFlight) -> bool,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(cancelled) = self.take(wanted) else {
+            return false;
+        };
+        if cancelled.method == Method::Initialize {
+            self.session = None;
+        }
+        effects.push(Effect::Cancel(cancelled.call));
+        self.settle(cancelled.place, None, Some(cancelled.call), effects);
+        true
+    }
+
+    /// Takes a call out of those that run; from then on its reporter is silent.
+    fn take(&mut self, wanted: impl Fn(&InFlight) -> bool) -> Option<InFlight> {
+        let index = self.in_flight.iter().position(wanted)?;
+        let running = self.in_flight.swap_remove(index);
+        if let Some(closed) = &running.closed {
+            closed.store(true, Ordering::Release);
+        }
+        Some(running)
+    }
+
+    /// Writes the response to a call; none if it was cancelled.
+    fn render(&mut self, ended: &InFlight, outcome: Outcome) -> Option<Rendered> {
+        if ended.method == Method::Initialize {
+            self.conclude_initialize(ended.call, matches!(outcome, Ok(Reply::Profile(_))));
+        }
+        let failure = match outcome {
+            Ok(reply) if reply.answers(ended.method) => {
+                return Some(render_result(
+                    &ended.id,
+                    &reply,
+                    &self.stamp(ended.revision),
+                ));
+            }
+            Ok(_) => Failure::Internal {
+                kind: InternalKind::HandlerError,
+                text: "The server made an answer of the wrong kind".to_owned(),
+            },
+            Err(failure) => failure,
+        };
+        match failure::answer(failure, ended.method, ended.revision) {
+            Answer::Error {
+                error,
+                status,
+                retry_after_s,
+            } => {
+                let rendered = render_error(Some(&ended.id), self.unknown_id(), &error, status);
+                Some(Rendered {
+                    retry_after_s,
+                    ..rendered
+                })
+            }
+            Answer::Tool(result) => Some(render_result(
+                &ended.id,
+                &Reply::Tool(result),
+                &self.stamp(ended.revision),
+            )),
+            Answer::Nothing => None,
+        }
+    }
+
+    /// The session is open if its `initialize` succeeded; otherwise there never was one.
+    fn conclude_initialize(&mut self, call: CallId, succeeded: bool) {
+        match &mut self.session {
+            Some(session) if session.opening == Some(call) && succeeded => session.opening = None,
+            Some(session) if session.opening == Some(call) => self.session = None,
+            Some(_) | None => {}
+        }
+    }
+
+    /// Sends a response, or keeps it for the array of its batch. None stands for a request that gets no response.
+    fn settle(
+        &mut self,
+        place: Option<Place>,
+        rendered: Option<Rendered>,
+        call: Option<CallId>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(place) = place else {
+            effects.extend(
+                rendered
+                    .map(|rendered| send(rendered, call))
+                    .or(call.map(Effect::End)),
+            );
+            return;
+        };
+        if let (Some(rendered), Some(batch)) = (rendered, self.find_batch(place.batch)) {
+            batch.put(place.slot, rendered.message);
+        }
+        if call.is_some() {
+            self.close_batch(place.batch, call, effects);
+        }
+    }
+
+    fn close_batch(&mut self, key: u64, call: Option<CallId>, effects: &mut Vec<Effect>) {
+        let Some(index) = self.batches.iter().position(|batch| batch.key == key) else {
+            return;
+        };
+        if !self.batches.get_mut(index).is_some_and(Batch::close) {
+            return;
+        }
+        let message = self.batches.swap_remove(index).into_message();
+        let rendered = message.map(|message| Rendered {
+            message,
+            status: 200,
+            retry_after_s: None,
+        });
+        self.settle(None, rendered, call, effects);
+    }
+
+    fn find_batch(&mut self, key: u64) -> Option<&mut Batch> {
+        self.batches.iter_mut().find(|batch| batch.key == key)
+    }
+
+    fn stamp(&self, revision: Revision) -> Stamp<'_> {
+        Stamp {
+            mode: self.config.mode,
+            revision,
+            server_info: self.config.server_info.as_deref(),
+        }
+    }
+
+    fn unknown_id(&self) -> UnknownId {
+        match self.revision() {
+            Some(revision) if !revision.omits_unknown_id() => UnknownId::Null,
+            Some(_) | None => UnknownId::Omitted,
+        }
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.count = self.count.wrapping_add(1);
+        self.count
+    }
+}
+
+fn send(rendered: Rendered, call: Option<CallId>) -> Effect {
+    let Rendered {
+        message,
+        status,
+        retry_after_s,
+    } = rendered;
+    Effect::Send(Outgoing {
+        message,
+        call,
+        status,
+        retry_after_s,
+        last: true,
+    })
+}

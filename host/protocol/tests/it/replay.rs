@@ -1,0 +1,204 @@
+//! Plays the lines of a transcript against a peer, and writes down what comes out.
+//!
+//! `→ TEXT` goes in; `$META` stands for the least metadata of a modern request. `! ACTION` is something the host does (see `Replay::act`). `# …` and empty lines are for
+//! readers. What comes out: `← TEXT` (with the HTTP status where it is not 200), and `· …` for other effects.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use guesthouse_protocol::effect::{Call, CallId, Effect, Outgoing, PeerConfig, TransportKind};
+use guesthouse_protocol::message::Refusal;
+use guesthouse_protocol::{Mode, Peer, Reporter, Revision};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::fixtures;
+use crate::schema::Schemas;
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+pub(crate) struct Replay {
+    config: PeerConfig,
+    peer: Option<Peer>,
+    reporters: HashMap<u64, (Reporter, Revision)>,
+    schemas: Schemas,
+    problems: Vec<String>,
+}
+
+impl Replay {
+    pub(crate) fn new() -> Replay {
+        let config = PeerConfig::new(
+            Mode::Both,
+            TransportKind::Stdio,
+            Some(&fixtures::server_info()),
+        );
+        Replay {
+            config,
+            peer: None,
+            reporters: HashMap::new(),
+            schemas: Schemas::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Messages that no schema allows.
+    pub(crate) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Plays one line; what comes out, as lines.
+    pub(crate) fn line(&mut self, line: &str) -> Vec<String> {
+        if let Some(text) = line.strip_prefix("→ ") {
+            let text = text.replace("$META", META);
+            let effects = self.peer().receive(text.as_bytes());
+            let session = self.peer().revision();
+            self.schemas.sent(&text, session);
+            return self.show(effects);
+        }
+        match line.strip_prefix("! ") {
+            Some(action) => self.act(action),
+            None => Vec::new(),
+        }
+    }
+
+    fn peer(&mut self) -> &mut Peer {
+        self.peer
+            .get_or_insert_with(|| Peer::new(Arc::new(self.config.clone())))
+    }
+
+    fn act(&mut self, action: &str) -> Vec<String> {
+        let words: Vec<&str> = action.split(' ').collect();
+        let number = |index: usize| words[index].parse::<u64>().expect("a number");
+        match words[0] {
+            "mode" => {
+                self.config.mode = mode(words[1]);
+                self.schemas.handshake_only = self.config.mode == Mode::Handshake;
+            }
+            "anonymous" => self.config.server_info = None,
+            "request_ids_max" => self.config.limits.request_ids_max = number(1) as usize,
+            "in_flight_max" => self.config.limits.in_flight_max = number(1) as usize,
+            "batch_len_max" => self.config.limits.parse.batch_len_max = number(1) as usize,
+            "depth_max" => self.config.limits.parse.depth_max = number(1) as usize,
+            "message_bytes_max" => self.config.limits.parse.message_bytes_max = number(1) as usize,
+            "finish" => {
+                let effects = self
+                    .peer()
+                    .finish(CallId(number(1)), fixtures::outcome(words[2]));
+                return self.show(effects);
+            }
+            "progress" => {
+                let optional = |index: usize| words.get(index).and_then(|word| word.parse().ok());
+                let value = words[2].parse().expect("a number");
+                let (reporter, revision) = self.reporters.get_mut(&number(1)).expect("a call");
+                let revision = *revision;
+                let made = reporter.progress(value, optional(3), words.get(4).copied());
+                return match made {
+                    Ok(bytes) => vec![self.show_notification(&bytes, revision)],
+                    Err(error) => vec![format!("· {error:?}")],
+                };
+            }
+            "log" => {
+                let (reporter, revision) = self.reporters.get(&number(1)).expect("a call");
+                let data = RawValue::from_string(words[3..].join(" ")).expect("JSON");
+                let made = reporter.log(words[2].parse().expect("a level"), Some("test"), &data);
+                let revision = *revision;
+                return made
+                    .map(|bytes| self.show_notification(&bytes, revision))
+                    .into_iter()
+                    .collect();
+            }
+            "too-long" => {
+                let refusal = Refusal::too_long(&self.config.limits.parse);
+                let effects = self.peer().refuse(&refusal);
+                return self.show(effects);
+            }
+            "cancel" => {
+                let effects = self.peer().cancel(CallId(number(1)));
+                return self.show(effects);
+            }
+            "cancel-all" => {
+                let effects = self.peer().cancel_all();
+                return self.show(effects);
+            }
+            _ => panic!("no such action: {action}"),
+        }
+        assert!(self.peer.is_none(), "settings come first: {action}");
+        Vec::new()
+    }
+
+    fn show(&mut self, effects: Vec<Effect>) -> Vec<String> {
+        effects
+            .into_iter()
+            .map(|effect| self.show_one(effect))
+            .collect()
+    }
+
+    fn show_one(&mut self, effect: Effect) -> String {
+        match effect {
+            Effect::Run(call) => self.show_call(*call),
+            Effect::Cancel(call) => format!("· cancel {}", call.0),
+            Effect::End(call) => format!("· end {}", call.0),
+            Effect::Send(outgoing) => self.show_outgoing(&outgoing),
+        }
+    }
+
+    fn show_call(&mut self, call: Call) -> String {
+        let context = &call.context;
+        let mut shown = format!(
+            "· run {} {} {:?}",
+            call.id.0, context.revision, call.request
+        );
+        if let Some(info) = &context.client_info {
+            shown.push_str(&format!(" client={}", info.get()));
+        }
+        shown.push_str(&format!(
+            " capabilities={}",
+            context.client_capabilities.get()
+        ));
+        if let Some(meta) = &context.meta {
+            shown.push_str(&format!(" meta={}", meta.get()));
+        }
+        if let Some(traceparent) = &context.traceparent {
+            shown.push_str(&format!(" traceparent={traceparent}"));
+        }
+        if let Some(retry) = &context.retry {
+            shown.push_str(&format!(" {retry:?}"));
+        }
+        self.reporters
+            .insert(call.id.0, (call.reporter, context.revision));
+        shown
+    }
+
+    fn show_outgoing(&mut self, outgoing: &Outgoing) -> String {
+        let text = std::str::from_utf8(&outgoing.message).expect("UTF-8");
+        assert!(!text.contains('\n'), "a message is one line: {text}");
+        let value: Value = serde_json::from_str(text).expect("JSON");
+        self.problems.extend(self.schemas.answer_problem(&value));
+        let retry = outgoing
+            .retry_after_s
+            .map(|seconds| format!(" (retry after {seconds} s)"));
+        let status = if outgoing.status == 200 {
+            String::new()
+        } else {
+            outgoing.status.to_string()
+        };
+        format!("←{status} {text}{}", retry.unwrap_or_default())
+    }
+
+    fn show_notification(&mut self, bytes: &[u8], revision: Revision) -> String {
+        let text = std::str::from_utf8(bytes).expect("UTF-8");
+        let value: Value = serde_json::from_str(text).expect("JSON");
+        self.problems
+            .extend(self.schemas.notification_problem(&value, revision));
+        format!("← {text}")
+    }
+}
+
+fn mode(word: &str) -> Mode {
+    match word {
+        "modern" => Mode::Modern,
+        "handshake" => Mode::Handshake,
+        "both" => Mode::Both,
+        _ => panic!("no such mode: {word}"),
+    }
+}

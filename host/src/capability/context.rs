@@ -1,0 +1,97 @@
+//! `guesthouse:mcp/context`: what a callback learns of its request and may send while it runs.
+
+use std::time::Instant;
+
+use wasmtime::component::{HasData, Linker};
+
+use crate::guest::State;
+use crate::guest::bindings::context::{self, LogLevel, ProgressError, RequestInfo};
+use crate::guest::bindings::types::RpcError;
+use crate::guest::log::clean;
+
+struct View<'a>(&'a mut State);
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+impl context::Host for View<'_> {
+    fn request(&mut self) -> Option<RequestInfo> {
+        self.0.callback_context()?.request_info()
+    }
+
+    fn answer(&mut self, key: String) -> Option<Result<String, RpcError>> {
+        self.0.callback_context()?.answer(&key)
+    }
+
+    fn state(&mut self) -> Option<Vec<u8>> {
+        self.0.callback_context()?.state()
+    }
+
+    async fn report_progress(&mut self, progress: f64, total: Option<f64>, message: Option<String>) -> Result<(), ProgressError> {
+        // JSON has no way to write the others, and they do not increase either.
+        if !progress.is_finite() {
+            return Err(ProgressError::NotIncreasing);
+        }
+        let per_s = self.0.limits().progress_per_s;
+        let message = message.map(|text| cut(text, self.0.limits().progress_message_bytes));
+        let total = total.filter(|total| total.is_finite());
+        if self.0.in_callback && !self.0.progress.take(per_s, Instant::now()) {
+            return Ok(());
+        }
+        match self.0.callback_context() {
+            Some(context) => context.progress(progress, total, message).await,
+            None => Err(ProgressError::Closed),
+        }
+    }
+
+    async fn log(&mut self, level: LogLevel, logger: Option<String>, data: String) {
+        if !self.0.log.take() {
+            return;
+        }
+        let line_bytes_max = self.0.log.line_bytes_max();
+        match &logger {
+            None => self.0.log.write(level, "log", &data),
+            Some(logger) => {
+                let data = data.get(..data.floor_char_boundary(line_bytes_max)).unwrap_or_default();
+                self.0.log.write(level, "log", &format!("{}: {data}", clean(logger, line_bytes_max)));
+            }
+        }
+        let size = data.len() + logger.as_ref().map_or(0, String::len);
+        if size > self.0.limits().log_data_bytes {
+            return;
+        }
+        if let Some(context) = self.0.callback_context() {
+            context.log(level, logger, data).await;
+        }
+    }
+
+    fn time_left_ms(&mut self) -> u32 {
+        let left = self.0.deadline.saturating_duration_since(tokio::time::Instant::now());
+        u32::try_from(left.as_millis()).unwrap_or(u32::MAX)
+    }
+}
+
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    context::add_to_linker::<State, HasView>(linker, |state| View(state))
+}
+
+/// Shortens a text to a number of bytes, at a character's boundary.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_keeps_whole_characters() {
+        for (bytes_max, kept) in [(0, ""), (1, "a"), (2, "a"), (3, "aü"), (9, "aü")] {
+            assert_eq!(cut("aü".into(), bytes_max), kept);
+        }
+    }
+}

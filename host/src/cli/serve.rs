@@ -1,0 +1,97 @@
+//! `guesthouse serve`: serves the guests of a configuration file.
+
+use super::{ServerFlags, tell};
+use crate::config::{Config, FILE_NAME};
+use crate::host::{GuestSource, Host};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    config: PathBuf,
+    /// Serve all guests on standard input and output instead of HTTP.
+    #[arg(long)]
+    stdio: bool,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+impl Serve {
+    pub(super) async fn run(self) -> Result<ExitCode> {
+        let mut config = Config::read(&self.config)?;
+        self.server.apply(&mut config);
+        let guests = sources(&config).with_context(|| format!("in `{}`", self.config.display()))?;
+        let listener = if self.stdio { None } else { Some(bind(config.server.listen)?) };
+        let host = Host::start(config, guests).await?;
+        if !self.stdio {
+            announce(&host, listener.as_ref());
+        }
+        until_stopped(host, listener).await
+    }
+}
+
+fn sources(config: &Config) -> Result<Vec<GuestSource>> {
+    if config.guest.is_empty() {
+        bail!("there is no guest to serve; add a table such as [guest.hello] with file = \"hello.wasm\"");
+    }
+    config
+        .guest
+        .iter()
+        .map(|(name, guest)| {
+            let file = guest.file.clone().ok_or_else(|| anyhow!("guest `{name}` has no `file`; add file = \"{name}.wasm\" to [guest.{name}]"))?;
+            Ok(GuestSource { name: name.clone(), file, config: guest.clone() })
+        })
+        .collect()
+}
+
+/// Opens the listening socket, or says what to do about a port that is taken.
+pub(super) fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "; another program uses that port: stop it, or choose another with --listen ADDR:PORT",
+            std::io::ErrorKind::PermissionDenied => "; choose a port above 1023 with --listen ADDR:PORT",
+            _ => "; choose another address with --listen ADDR:PORT",
+        };
+        anyhow!("cannot listen on {address}: {error}{remedy}")
+    })
+}
+
+/// Tells the person at the terminal what is served and where.
+pub(super) fn announce(host: &Host, listener: Option<&TcpListener>) {
+    let base = listener.and_then(|listener| listener.local_addr().ok()).map(|address| format!("http://{address}"));
+    for guest in host.summaries() {
+        let at = base.as_ref().map(|base| format!("  {base}/mcp/{}", guest.name)).unwrap_or_default();
+        tell(&format!("  {:<24} {}{at}", guest.name, guest.offers));
+    }
+    if let Some(base) = base {
+        tell(&format!("Serving all of them at {base}/mcp (stop with Ctrl-C)"));
+    }
+}
+
+/// Serves over HTTP where there is a listener, else on standard input and output, until told to stop.
+pub(super) async fn until_stopped(host: Host, listener: Option<TcpListener>) -> Result<ExitCode> {
+    match listener {
+        Some(listener) => host.serve_http(listener, stop_signal()?).await?,
+        None => host.serve_stdio(None, stop_signal()?).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Resolves when the process is asked to stop: Ctrl-C or a termination signal.
+pub(super) fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for the termination signal")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

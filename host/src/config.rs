@@ -1,0 +1,320 @@
+//! The configuration: the only reader of `guesthouse.toml` and of the process environment.
+//!
+//! Everything here is a plain value with a finite default. An unknown key is an error that names the key, and
+//! every flag of the command line is one of these keys in kebab case.
+
+pub mod discover;
+pub mod paths;
+pub mod units;
+
+use anyhow::{Context, Result, bail};
+use indexmap::IndexMap;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use units::{Size, Span};
+
+/// Name of the configuration file.
+pub const FILE_NAME: &str = "guesthouse.toml";
+
+/// The address that is listened on unless another is given.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:8642";
+
+/// Everything that `guesthouse.toml` can say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// What clients see, and where they connect.
+    pub server: ServerConfig,
+    /// Bounds of the host itself.
+    pub limits: Limits,
+    /// The guests, by name.
+    pub guest: IndexMap<String, GuestConfig>,
+}
+
+/// Table `[server]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Name in the server information of the merged endpoint.
+    pub name: String,
+    /// Title there.
+    pub title: Option<String>,
+    /// Version there.
+    pub version: String,
+    /// Instructions there; the guests' own are appended under their names.
+    pub instructions: Option<String>,
+    /// Whether results of the modern era carry the server information in `_meta`.
+    pub server_info: bool,
+    /// Address and port of the HTTP transport.
+    pub listen: SocketAddr,
+    /// Browser origins that may call (CORS); a request with any other `Origin` is refused.
+    pub origins: Vec<String>,
+    /// Names that the `Host` header may have, without port; the loopback names and addresses are always in.
+    pub hosts: Vec<String>,
+    /// Protocol eras that are served.
+    pub mode: Mode,
+    /// When tools and prompts of the merged endpoint carry the guest's name.
+    pub prefix: Prefix,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            name: "guesthouse".into(),
+            title: None,
+            version: env!("CARGO_PKG_VERSION").into(),
+            instructions: None,
+            server_info: true,
+            listen: SocketAddr::from(([127, 0, 0, 1], 8642)),
+            origins: Vec::new(),
+            hosts: Vec::new(),
+            mode: Mode::Both,
+            prefix: Prefix::Auto,
+        }
+    }
+}
+
+/// Protocol eras that are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Only 2026-07-28.
+    Modern,
+    /// Only the revisions with an `initialize` handshake.
+    Handshake,
+    /// Both, chosen per request.
+    Both,
+}
+
+/// When tools and prompts of the merged endpoint carry the guest's name in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Prefix {
+    /// When the host was started with more than one guest.
+    Auto,
+    /// Always.
+    Always,
+    /// Never; names that collide are refused.
+    Never,
+}
+
+/// Table `[limits]`: bounds of the host, whichever guest is called.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Largest message of a client: an HTTP body or a line on stdio.
+    pub message: Size,
+    /// Deepest nesting of a client's JSON.
+    pub depth: usize,
+    /// Most messages in a batch.
+    pub batch: usize,
+    /// Largest header section of an HTTP request.
+    pub headers: Size,
+    /// Most open HTTP connections.
+    pub connections: usize,
+    /// Most requests in flight, over all connections.
+    pub requests: usize,
+    /// Most requests in flight on one stdio or in-process connection, or in one session.
+    pub requests_per_peer: usize,
+    /// How long a client may take to send an HTTP request's header section.
+    pub header_time: Span,
+    /// How long a client may take to send an HTTP body.
+    pub body_time: Span,
+    /// How long a client may take to accept the next piece of an answer.
+    pub write_time: Span,
+    /// Most sessions of the handshake era.
+    pub sessions: usize,
+    /// How long a session may be idle.
+    pub session_idle: Span,
+    /// How many request ids of one session are remembered, to refuse duplicates.
+    pub request_ids: usize,
+    /// Most entries on one page of a list.
+    pub page: usize,
+    /// Most tools, resources, templates or prompts of one guest, each.
+    pub entries: usize,
+    /// Largest JSON Schema of a tool.
+    pub schema: Size,
+    /// Frames (progress, log messages) that may wait for one slow client.
+    pub queue: usize,
+    /// How long calls in flight may take to finish once the host is asked to stop.
+    pub stop_time: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: Size(4 << 20),
+            depth: 64,
+            batch: 64,
+            headers: Size(32 << 10),
+            connections: 4_096,
+            requests: 4_096,
+            requests_per_peer: 256,
+            header_time: Span(10_000),
+            body_time: Span(30_000),
+            write_time: Span(60_000),
+            sessions: 10_000,
+            session_idle: Span(3_600_000),
+            request_ids: 10_000,
+            page: 500,
+            entries: 10_000,
+            schema: Size(256 << 10),
+            queue: 64,
+            stop_time: Span(10_000),
+        }
+    }
+}
+
+/// Table `[guest.<name>]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GuestConfig {
+    /// The component, relative to the configuration file. `up` and `run` know it already.
+    pub file: Option<PathBuf>,
+    /// Given to the guest's `init`, as JSON.
+    pub config: toml::Table,
+    /// Which of its tools are served, by name; `*` at the end stands for any ending. All, where the key is absent.
+    pub tools: Option<Vec<String>>,
+    /// Bounds of its calls.
+    pub limits: GuestLimits,
+}
+
+/// Table `[guest.<name>.limits]`: bounds of one guest's calls.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GuestLimits {
+    /// Linear memory of one instance, in all.
+    pub memory: Size,
+    /// Processor time of one call.
+    pub cpu: Span,
+    /// Time of one call by the clock.
+    pub wall: Span,
+    /// What one call may return, in all.
+    pub output: Size,
+    /// Elements of all tables of one instance.
+    pub table: usize,
+    /// Log messages and lines of output in one call.
+    pub logs: u32,
+    /// Progress reports in one call.
+    pub progress: u32,
+    /// Calls at the same time.
+    pub concurrency: usize,
+}
+
+impl Default for GuestLimits {
+    fn default() -> Self {
+        Self {
+            memory: Size(64 << 20),
+            cpu: Span(10_000),
+            wall: Span(30_000),
+            output: Size(4 << 20),
+            table: 20_000,
+            logs: 1_000,
+            progress: 1_000,
+            concurrency: 64,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration file. Paths of guests in it are made relative to the file's folder.
+    pub fn read(file: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the configuration `{}`", file.display()))?;
+        let mut config = Self::parse(&text).with_context(|| format!("in `{}`", file.display()))?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
+            *path = folder.join(&*path);
+        }
+        Ok(config)
+    }
+
+    /// The file of that name in `folder`, or the defaults where there is none.
+    pub fn read_in(folder: &Path) -> Result<Self> {
+        let file = folder.join(FILE_NAME);
+        if file.is_file() { Self::read(&file) } else { Ok(Self::default()) }
+    }
+
+    /// Reads the text of a configuration file and checks what the syntax alone cannot.
+    pub fn parse(text: &str) -> Result<Self> {
+        let config: Self = toml::from_str(text)?;
+        for name in config.guest.keys() {
+            if !discover::is_guest_name(name) {
+                bail!(
+                    "guest name `{name}` is not allowed: a name starts with a lower-case letter, followed by at most 31 lower-case letters, digits and hyphens"
+                );
+            }
+        }
+        config.limits.check()?;
+        Ok(config)
+    }
+}
+
+impl Limits {
+    /// A limit of zero would refuse everything, which is never what was meant.
+    fn check(&self) -> Result<()> {
+        let positive = [
+            ("message", self.message.0),
+            ("depth", self.depth as u64),
+            ("connections", self.connections as u64),
+            ("requests", self.requests as u64),
+            ("requests_per_peer", self.requests_per_peer as u64),
+            ("page", self.page as u64),
+            ("queue", self.queue as u64),
+            ("request_ids", self.request_ids as u64),
+        ];
+        if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            bail!("`limits.{key}` must be more than 0");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_the_key() {
+        for (text, key) in [
+            ("[server]\nlisten_on = \"x\"", "listen_on"),
+            ("[limits]\nmesage = 3", "mesage"),
+            ("[guest.a.limits]\nmemry = 1", "memry"),
+            ("[guest.a]\nfil = \"a.wasm\"", "fil"),
+            ("[auht]\n", "auht"),
+        ] {
+            let error = format!("{:#}", Config::parse(text).unwrap_err());
+            assert!(error.contains(key), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_readme_is_read() {
+        let config = Config::parse(
+            "[server]\nlisten = \"127.0.0.1:9000\"\nmode = \"both\"\nprefix = \"never\"\n[limits]\nmessage = \"1MiB\"\n\
+             [guest.weather]\nfile = \"weather.wasm\"\nconfig = { units = \"metric\" }\ntools = [\"get_*\"]\n\
+             limits = { memory = \"32MiB\", cpu = \"500ms\", wall = \"5s\", output = \"1MiB\", concurrency = 8 }\n",
+        )
+        .unwrap();
+        let weather = &config.guest["weather"];
+        assert_eq!(config.limits.message, Size(1 << 20));
+        assert_eq!(weather.limits.cpu, Span(500));
+        assert_eq!(weather.config["units"].as_str(), Some("metric"));
+        assert_eq!(config.server.prefix, Prefix::Never);
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_the_key_or_the_value() {
+        for (text, part) in [
+            ("[guest.Weather]\nfile = \"a.wasm\"", "Weather"),
+            ("[limits]\nrequests = 0", "limits.requests"),
+            ("[guest.a.limits]\nwall = \"soon\"", "soon"),
+            ("[server]\nmode = \"old\"", "old"),
+            ("[server]\nlisten = \"localhost\"", "listen"),
+        ] {
+            let error = format!("{:#}", Config::parse(text).unwrap_err());
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

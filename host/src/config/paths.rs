@@ -1,0 +1,18 @@
+//! Where the host keeps things: the folders that the XDG base directory specification names.
+
+use anyhow::{Result, anyhow};
+use std::path::PathBuf;
+
+/// The folder of what can be made again: compiled code, toolchains (`$XDG_CACHE_HOME/guesthouse`).
+pub fn cache() -> Result<PathBuf> {
+    base("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("guesthouse"))
+}
+
+/// An absolute folder from the environment, else the one below the home folder.
+#[expect(clippy::disallowed_methods, reason = "the configuration is the one reader of the environment")]
+fn base(variable: &str, below_home: &str) -> Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(variable)
+        .or_else(|| absolute("HOME").map(|home| home.join(below_home)))
+        .ok_or_else(|| anyhow!("neither {variable} nor HOME names an absolute folder; set one of them"))
+}

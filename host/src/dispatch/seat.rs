@@ -1,0 +1,102 @@
+//! What a guest learns of its request and may send while it runs: the dispatcher's side of `context` and `changes`.
+
+use super::{Frame, FrameSender};
+use crate::convert;
+use crate::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
+use crate::guest::bindings::types::RpcError;
+use crate::guest::{self, Change};
+use futures_util::future::BoxFuture;
+use guesthouse_protocol::{CallContext, Reporter};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+/// One call's seat at the table: who asks, and where its notifications go.
+pub(super) struct Seat {
+    context: CallContext,
+    reporter: Option<Reporter>,
+    frames: Option<FrameSender>,
+}
+
+impl Seat {
+    pub(super) fn new(context: CallContext, reporter: Reporter, frames: Option<FrameSender>) -> Self {
+        Self { context, reporter: Some(reporter), frames }
+    }
+
+    /// A seat that can be asked and sends nothing.
+    pub(super) fn silent(context: CallContext) -> Self {
+        Self { context, reporter: None, frames: None }
+    }
+}
+
+/// The seat as the guest runtime takes it.
+pub(super) fn caller(seat: Seat) -> guest::Caller {
+    Some(Box::new(seat))
+}
+
+/// Sends a frame and waits until it is written. Errs if the client is gone.
+async fn deliver(frames: &FrameSender, message: bytes::Bytes) -> Result<(), ()> {
+    let (written, on_the_wire) = oneshot::channel();
+    frames.send(Frame { message, written }).await.map_err(|_| ())?;
+    on_the_wire.await.map_err(|_| ())
+}
+
+impl guest::CallContext for Seat {
+    fn request_info(&mut self) -> Option<RequestInfo> {
+        let context = &self.context;
+        Some(RequestInfo {
+            id: context.request_id.to_string(),
+            protocol_version: context.revision.as_str().into(),
+            client_info: context.client_info.as_ref().map(|info| info.get().to_owned()),
+            client_capabilities: context.client_capabilities.get().to_owned(),
+            meta: context.meta.as_ref().map(|meta| meta.get().to_owned()),
+            traceparent: context.traceparent.as_deref().map(str::to_owned),
+            principal: None,
+            tenant: None,
+            session: None,
+            wants_progress: self.reporter.as_ref().is_some_and(Reporter::wants_progress) && self.frames.is_some(),
+            retry: context.retry.is_some(),
+            more: None,
+        })
+    }
+
+    fn answer(&mut self, _key: &str) -> Option<Result<String, RpcError>> {
+        None
+    }
+
+    fn state(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<String>) -> BoxFuture<'_, Result<(), ProgressError>> {
+        Box::pin(async move {
+            let (Some(reporter), Some(frames)) = (&mut self.reporter, &self.frames) else { return Err(ProgressError::NotRequested) };
+            let message = reporter.progress(progress, total, message.as_deref()).map_err(|error| match error {
+                guesthouse_protocol::ProgressError::NotRequested => ProgressError::NotRequested,
+                guesthouse_protocol::ProgressError::NotIncreasing => ProgressError::NotIncreasing,
+                guesthouse_protocol::ProgressError::Closed => ProgressError::Closed,
+            })?;
+            deliver(frames, message).await.map_err(|()| ProgressError::Closed)
+        })
+    }
+
+    fn log(&mut self, level: LogLevel, logger: Option<String>, data: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (Some(reporter), Some(frames)) = (&self.reporter, &self.frames) else { return };
+            if !reporter.wants_logs() {
+                return;
+            }
+            // A guest that logs plain text means a JSON string.
+            let data = RawValue::from_string(data.clone()).or_else(|_| serde_json::value::to_raw_value(&data));
+            let Ok(data) = data else { return };
+            if let Some(message) = reporter.log(convert::log_level(level), logger.as_deref(), &data) {
+                // A client that is gone misses its log messages; the call ends by itself.
+                let _ = deliver(frames, message).await;
+            }
+        })
+    }
+
+    fn change(&mut self, change: Change) {
+        // Lists are asked once per version and nobody can subscribe yet, so a change concerns nobody.
+        tracing::debug!("announced: {change:?}");
+    }
+}

@@ -1,0 +1,32 @@
+//! The sandbox: loads components, and runs their callbacks, each on a fresh instance within limits.
+//!
+//! A file becomes a [`Version`] by [`load_file`]; its methods are the callbacks of the contract in `wit/`. What a
+//! callback may know of its request comes from the caller's [`CallContext`]; what goes wrong is a [`Failure`].
+//! Dropping the future of a call stops the guest. This module knows wasmtime and the contract, and nothing of the
+//! protocol that clients speak.
+
+pub mod bindings;
+mod cache;
+mod calls;
+mod engine;
+mod epoch;
+mod failure;
+mod limits;
+mod load;
+pub(crate) mod log;
+pub(crate) mod manifest;
+mod schedule;
+mod state;
+mod version;
+
+pub use cache::CodeCache;
+pub use calls::Caller;
+pub use engine::{EngineLimits, Engines, SizeClass};
+pub use failure::Failure;
+pub use limits::CallLimits;
+pub use load::{LoadError, Settings, load_bytes, load_file, read_component};
+pub use log::clean;
+pub use manifest::{Exports, Manifest, Unfit};
+pub(crate) use state::State;
+pub use state::{CallContext, Change};
+pub use version::Version;

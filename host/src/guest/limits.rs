@@ -1,0 +1,154 @@
+//! What one call may use, and the limiter that wasmtime asks about memory and tables.
+
+use wasmtime::ResourceLimiter;
+
+/// Limits of one call, each finite. The unit stands last in the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Wall-clock time from the start of the call to its end, waiting included.
+    pub wall_ms: u64,
+    /// Processor time of the guest, and of the host's work on its behalf.
+    pub cpu_ms: u64,
+    /// All linear memories of the instance together.
+    pub memory_bytes: usize,
+    /// All tables of the instance together.
+    pub table_elements: usize,
+    /// Core instances inside the component.
+    pub core_instances: usize,
+    /// Resource handles that the guest may hold at a time.
+    pub handles: usize,
+    /// Data that the guest may hand to the host at once, as the host has to hold it: a result, or the
+    /// arguments of an imported function.
+    pub output_bytes: usize,
+    /// Lines that a call may write to the log, by `context.log`, stdout and stderr together.
+    pub log_lines: u32,
+    /// Length of a line in the host's log; what is longer is cut.
+    pub log_line_bytes: usize,
+    /// Length of the data of one `context.log`; what is longer is not sent to the client.
+    pub log_data_bytes: usize,
+    /// Log lines a second, counted over all calls of the guest together.
+    pub log_lines_per_s: u32,
+    /// Progress reports a second within one call; more are dropped, but never the one after a pause.
+    pub progress_per_s: u32,
+    /// Length of the message in a progress report; what is longer is cut.
+    pub progress_message_bytes: usize,
+    /// Distinct changes that a call may announce; more resource updates become one `resources-changed`.
+    pub changes: usize,
+    /// Length of a resource's URI in a change; a longer one becomes `resources-changed`.
+    pub change_uri_bytes: usize,
+    /// Calls of this version alive at a time.
+    pub concurrency: usize,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        CallLimits {
+            wall_ms: 30_000,
+            cpu_ms: 500,
+            memory_bytes: 64 << 20,
+            table_elements: 100_000,
+            core_instances: 64,
+            handles: 4_096,
+            output_bytes: 1 << 20,
+            log_lines: 200,
+            log_line_bytes: 4 << 10,
+            log_data_bytes: 64 << 10,
+            log_lines_per_s: 500,
+            progress_per_s: 100,
+            progress_message_bytes: 4 << 10,
+            changes: 64,
+            change_uri_bytes: 4 << 10,
+            concurrency: 64,
+        }
+    }
+}
+
+/// Counts the memory and tables of one store. It remembers whether it ever refused, because a guest that is
+/// refused memory usually crashes a moment later, and the crash alone does not tell why.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    memory_bytes_left: usize,
+    table_elements_left: usize,
+    core_instances: usize,
+    refused: bool,
+}
+
+impl Limiter {
+    pub(crate) fn new(limits: &CallLimits) -> Limiter {
+        Limiter {
+            memory_bytes_left: limits.memory_bytes,
+            table_elements_left: limits.table_elements,
+            core_instances: limits.core_instances,
+            refused: false,
+        }
+    }
+
+    /// Whether the guest asked for more than it may have.
+    pub(crate) fn refused(&self) -> bool {
+        self.refused
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let fits = take(&mut self.memory_bytes_left, current, desired, maximum);
+        self.refused |= !fits;
+        Ok(fits)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let fits = take(&mut self.table_elements_left, current, desired, maximum);
+        self.refused |= !fits;
+        Ok(fits)
+    }
+
+    fn instances(&self) -> usize {
+        self.core_instances
+    }
+
+    // A core instance rarely has more than one of each, and the sizes are what costs.
+    fn tables(&self) -> usize {
+        self.core_instances.saturating_mul(4)
+    }
+
+    fn memories(&self) -> usize {
+        self.core_instances
+    }
+}
+
+/// Takes the growth out of what is left. Growth beyond the `maximum`, which would fail anyway, takes nothing.
+fn take(left: &mut usize, current: usize, desired: usize, maximum: Option<usize>) -> bool {
+    if maximum.is_some_and(|maximum| desired > maximum) {
+        return false;
+    }
+    match left.checked_sub(desired.saturating_sub(current)) {
+        Some(rest) => {
+            *left = rest;
+            true
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_share_one_budget_and_a_refusal_is_remembered() {
+        let mut limiter = Limiter::new(&CallLimits { memory_bytes: 10, ..CallLimits::default() });
+        for (current, desired, fits) in [(0, 6, true), (0, 4, true), (4, 4, true)] {
+            assert_eq!(limiter.memory_growing(current, desired, None).unwrap(), fits);
+        }
+        assert!(!limiter.refused());
+        assert!(!limiter.memory_growing(6, 7, None).unwrap());
+        assert!(limiter.refused());
+    }
+
+    #[test]
+    fn growth_beyond_the_declared_maximum_takes_nothing() {
+        let mut limiter = Limiter::new(&CallLimits { table_elements: 10, ..CallLimits::default() });
+        assert!(!limiter.table_growing(0, 9, Some(8)).unwrap());
+        assert!(limiter.table_growing(0, 10, Some(10)).unwrap());
+    }
+}

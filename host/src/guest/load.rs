@@ -1,0 +1,190 @@
+//! From a file to a version: read, refuse what cannot work, compile or fetch compiled code, link.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::cache::CodeCache;
+use super::engine::Engines;
+use super::limits::CallLimits;
+use super::log::{GuestLog, clean};
+use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
+use super::version::{Guest, Indices, Inner, Version};
+use crate::capability::{LINKED, links};
+
+/// Largest component that is read; the largest language runtimes stay below a tenth of it.
+const COMPONENT_BYTES_MAX: u64 = 256 << 20;
+/// Longest text of wasmtime that goes into an error.
+const CAUSE_BYTES_MAX: usize = 1_000;
+
+/// How a guest is to run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Its name in this host.
+    pub name: String,
+    /// The operator's table for it, as a JSON object; every instance is given it by `init`.
+    pub config_json: String,
+    /// Limits of its calls.
+    pub limits: CallLimits,
+    /// Where compiled code is kept; None compiles anew.
+    pub cache: Option<CodeCache>,
+}
+
+/// Why a guest was not loaded. Displayed, it is one sentence: the file, the cause, the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// What is wrong with it.
+    pub cause: String,
+    /// What the reader can do.
+    pub remedy: String,
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}; {}", self.file, self.cause, self.remedy)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl LoadError {
+    fn new(file: &str, unfit: Unfit) -> LoadError {
+        LoadError { file: file.to_owned(), cause: unfit.cause, remedy: unfit.remedy }
+    }
+}
+
+/// Reads a component's file and loads it. Blocks, for seconds where a large component has to be compiled: call it
+/// on a thread that may block.
+pub fn load_file(engines: &Engines, path: &Path, settings: Settings) -> Result<Version, LoadError> {
+    let bytes = read_component(path)?;
+    load_bytes(engines, &path.display().to_string(), &bytes, settings)
+}
+
+/// Reads a component's bytes, within a size that a component can have.
+pub fn read_component(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let fail = |cause: String, remedy: &str| LoadError::new(&path.display().to_string(), Unfit { cause, remedy: remedy.to_owned() });
+    let unreadable = |error: std::io::Error| fail(format!("cannot be read ({error})"), "check its path and permissions");
+    let found = std::fs::metadata(path).map_err(unreadable)?;
+    if !found.is_file() {
+        return Err(fail("is not a file".into(), "name a .wasm file"));
+    }
+    if found.len() > COMPONENT_BYTES_MAX {
+        let cause = format!("has {} bytes, and a component may have {COMPONENT_BYTES_MAX}", found.len());
+        return Err(fail(cause, "name a smaller file"));
+    }
+    std::fs::read(path).map_err(unreadable)
+}
+
+/// Loads a component that is in memory; `file` is what errors call it. Blocks as `load_file` does. Nothing of the
+/// guest runs.
+pub fn load_bytes(engines: &Engines, file: &str, bytes: &[u8], settings: Settings) -> Result<Version, LoadError> {
+    load(engines, bytes, settings).map_err(|unfit| LoadError::new(file, unfit))
+}
+
+fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, Unfit> {
+    let manifest = Manifest::read(bytes)?;
+    check_imports(&manifest, &settings.name)?;
+    check_sizes(&manifest, engines, &settings.limits)?;
+    let class = manifest.class();
+    let made = engines.class(class).map_err(|error| Unfit {
+        cause: format!("needs an engine of the {class} class, which cannot be made ({})", short(&error)),
+        remedy: format!("allow the host more address space (`ulimit -v`), or fewer {class} instances"),
+    })?;
+    let digest = hex(&Sha256::digest(bytes));
+    let component = code(&made.engine, bytes, &digest, settings.cache.as_ref()).map_err(|error| Unfit {
+        cause: format!("cannot be compiled ({})", short(&error)),
+        remedy: "build it again with the current toolchain".into(),
+    })?;
+    let misfit = |error: wasmtime::Error| Unfit {
+        cause: format!("does not fit {CONTRACT} {CONTRACT_VERSION} ({})", short(&error)),
+        remedy: "build it with the SDK that belongs to this host".into(),
+    };
+    let pre = made.linker.instantiate_pre(&component).map_err(misfit)?;
+    let indices = Indices::new(&pre, manifest.offers).map_err(misfit)?;
+    Ok(Version {
+        inner: Arc::new(Inner {
+            guest: Arc::new(Guest {
+                log: Arc::new(GuestLog::new(&settings.name, &settings.limits)),
+                name: settings.name,
+                limits: settings.limits.clone(),
+            }),
+            pre,
+            indices,
+            config_json: settings.config_json,
+            digest,
+            class,
+            manifest,
+            permits: Arc::new(Semaphore::new(settings.limits.concurrency)),
+            engines: engines.clone(),
+        }),
+    })
+}
+
+/// Refuses imports that the host does not have, before any time goes into compiling.
+fn check_imports(manifest: &Manifest, guest: &str) -> Result<(), Unfit> {
+    for import in &manifest.imports {
+        let linked = split_name(import).is_some_and(|(package, interface, version)| links(package, interface, version));
+        if !linked {
+            return Err(Unfit {
+                cause: format!("imports {} for guest `{guest}`, which this host does not offer", clean(import, CAUSE_BYTES_MAX)),
+                remedy: format!("build it without that import; offered are {LINKED}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_sizes(manifest: &Manifest, engines: &Engines, limits: &CallLimits) -> Result<(), Unfit> {
+    let table = [
+        ("memory", "bytes", manifest.memory_bytes_min, limits.memory_bytes, engines.limits().memory_bytes_max),
+        ("tables", "elements", manifest.table_elements_min, limits.table_elements, engines.limits().table_elements_max),
+    ];
+    for (what, unit, wanted, guest, host) in table {
+        let allowed = guest.min(host);
+        if wanted > u64::try_from(allowed).unwrap_or(u64::MAX) {
+            return Err(Unfit {
+                cause: format!("declares {what} of {wanted} {unit}, and may have {allowed}"),
+                remedy: format!("raise the guest's limit of {what}, or build it with less"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Compiled code: from the cache, else made and put there.
+fn code(engine: &Engine, bytes: &[u8], digest: &str, cache: Option<&CodeCache>) -> wasmtime::Result<Component> {
+    let Some(cache) = cache else { return Component::from_binary(engine, bytes) };
+    if let Some(component) = cache.load(engine, digest) {
+        return Ok(component);
+    }
+    let code = engine.precompile_component(bytes)?;
+    match cache.store(engine, digest, &code) {
+        Ok(()) => {
+            if let Some(component) = cache.load(engine, digest) {
+                return Ok(component);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "compiled code cannot be kept, and will be made again next time"),
+    }
+    // SAFETY: the bytes come from this engine's compiler a moment ago, and never left this process.
+    unsafe { Component::deserialize(engine, &code) }
+}
+
+fn short(error: &wasmtime::Error) -> String {
+    clean(&format!("{error:#}"), CAUSE_BYTES_MAX)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

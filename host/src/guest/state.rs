@@ -1,0 +1,110 @@
+//! What a store holds for its guest while one call runs, and what the caller of a call provides.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::bindings::context::{LogLevel, ProgressError, RequestInfo};
+use super::bindings::types::RpcError;
+use super::limits::{CallLimits, Limiter};
+use super::log::{Bucket, CallLog};
+use super::version::Guest;
+use crate::capability::changes::Changes;
+use crate::capability::wasi;
+
+/// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
+/// dispatcher; a call owns one, and drops it when it ends.
+pub trait CallContext: Send + 'static {
+    /// Everything about the request. Built only for guests that ask.
+    fn request_info(&mut self) -> Option<RequestInfo>;
+
+    /// The client's answer to a question of an earlier round.
+    fn answer(&mut self, key: &str) -> Option<Result<String, RpcError>>;
+
+    /// The state that the round before handed over.
+    fn state(&mut self) -> Option<Vec<u8>>;
+
+    /// Reports progress; ready when the report is on the wire. The value is finite, and the message within its limit.
+    fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<String>) -> BoxFuture<'_, Result<(), ProgressError>>;
+
+    /// Sends a log message, unless it is below the level in force. The data is within its limit; whether it is
+    /// JSON is for the implementer to see.
+    fn log(&mut self, level: LogLevel, logger: Option<String>, data: String) -> BoxFuture<'_, ()>;
+
+    /// Announces a change. Called after the callback has succeeded, once for each distinct change.
+    fn change(&mut self, change: Change);
+}
+
+/// Something that clients may be waiting for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// The list of tools is a different one now.
+    Tools,
+    /// The list of prompts is a different one now.
+    Prompts,
+    /// The list of resources is a different one now.
+    Resources,
+    /// The resource of this URI has new contents.
+    Resource(String),
+}
+
+/// A store's data: made for one call, dropped with it.
+pub(crate) struct State {
+    pub(crate) limiter: Limiter,
+    pub(crate) guest: Arc<Guest>,
+    pub(crate) log: Arc<CallLog>,
+    /// The caller's end, absent where no request is being served, as for lists that are asked once per version.
+    pub(crate) context: Option<Box<dyn CallContext>>,
+    /// Whether the callback runs, and not `init`: only then does the context speak.
+    pub(crate) in_callback: bool,
+    pub(crate) deadline: Instant,
+    pub(crate) changes: Changes,
+    pub(crate) progress: Bucket,
+    /// Made when the guest first touches a WASI function, since most guests never do.
+    wasi: Option<Box<Wasi>>,
+}
+
+struct Wasi {
+    ctx: WasiCtx,
+    table: ResourceTable,
+}
+
+impl State {
+    pub(crate) fn new(guest: &Arc<Guest>, context: Option<Box<dyn CallContext>>, deadline: Instant) -> State {
+        State {
+            limiter: Limiter::new(&guest.limits),
+            guest: Arc::clone(guest),
+            log: Arc::new(CallLog::new(&guest.log, &guest.limits)),
+            context,
+            in_callback: false,
+            deadline,
+            changes: Changes::default(),
+            progress: Bucket::full(guest.limits.progress_per_s),
+            wasi: None,
+        }
+    }
+
+    pub(crate) fn limits(&self) -> &CallLimits {
+        &self.guest.limits
+    }
+
+    /// The caller's end, while the callback runs.
+    pub(crate) fn callback_context(&mut self) -> Option<&mut (dyn CallContext + 'static)> {
+        if self.in_callback { self.context.as_deref_mut() } else { None }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let State { wasi, log, guest, .. } = self;
+        let wasi = wasi.get_or_insert_with(|| {
+            let mut table = ResourceTable::new();
+            table.set_max_capacity(guest.limits.handles);
+            Box::new(Wasi { ctx: wasi::context(log), table })
+        });
+        WasiCtxView { ctx: &mut wasi.ctx, table: &mut wasi.table }
+    }
+}

@@ -1,0 +1,114 @@
+//! One build of a guest, ready to be called: what all its calls share.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use wasmtime::component::InstancePre;
+
+use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
+use super::engine::{Engines, SizeClass};
+use super::limits::CallLimits;
+use super::log::GuestLog;
+use super::manifest::{Exports, Manifest};
+use super::state::State;
+
+/// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
+#[derive(Clone)]
+pub struct Version {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) guest: Arc<Guest>,
+    pub(crate) pre: InstancePre<State>,
+    pub(crate) indices: Indices,
+    /// The operator's table for this guest, which every instance gets first.
+    pub(crate) config_json: String,
+    pub(crate) digest: String,
+    pub(crate) class: SizeClass,
+    pub(crate) manifest: Manifest,
+    /// One for each call that may be alive.
+    pub(crate) permits: Arc<Semaphore>,
+    /// Last, so that what was made by an engine is gone before the engine.
+    pub(crate) engines: Engines,
+}
+
+/// What the stores of all calls refer to.
+pub(crate) struct Guest {
+    pub(crate) name: String,
+    pub(crate) limits: CallLimits,
+    pub(crate) log: Arc<GuestLog>,
+}
+
+/// Where the exported functions are, looked up once. `lifecycle` is required, the others are what the guest offers.
+pub(crate) struct Indices {
+    pub(crate) lifecycle: lifecycle::GuestIndices,
+    pub(crate) tools: Option<tools::GuestIndices>,
+    pub(crate) resources: Option<resources::GuestIndices>,
+    pub(crate) subscriptions: Option<subscriptions::GuestIndices>,
+    pub(crate) prompts: Option<prompts::GuestIndices>,
+    pub(crate) completion: Option<completion::GuestIndices>,
+    pub(crate) tasks: Option<tasks::GuestIndices>,
+    pub(crate) migration: Option<migration::GuestIndices>,
+    pub(crate) handoff: Option<handoff::GuestIndices>,
+}
+
+impl Indices {
+    /// Looks every offered function up; fails where an interface lacks one.
+    pub(crate) fn new(pre: &InstancePre<State>, offers: Exports) -> wasmtime::Result<Indices> {
+        Ok(Indices {
+            lifecycle: lifecycle::GuestIndices::new(pre)?,
+            tools: offers.tools.then(|| tools::GuestIndices::new(pre)).transpose()?,
+            resources: offers.resources.then(|| resources::GuestIndices::new(pre)).transpose()?,
+            subscriptions: offers.subscriptions.then(|| subscriptions::GuestIndices::new(pre)).transpose()?,
+            prompts: offers.prompts.then(|| prompts::GuestIndices::new(pre)).transpose()?,
+            completion: offers.completion.then(|| completion::GuestIndices::new(pre)).transpose()?,
+            tasks: offers.tasks.then(|| tasks::GuestIndices::new(pre)).transpose()?,
+            migration: offers.migration.then(|| migration::GuestIndices::new(pre)).transpose()?,
+            handoff: offers.handoff.then(|| handoff::GuestIndices::new(pre)).transpose()?,
+        })
+    }
+}
+
+impl Version {
+    /// The guest's name in this host.
+    pub fn name(&self) -> &str {
+        &self.inner.guest.name
+    }
+
+    /// SHA-256 of the component, in hexadecimal.
+    pub fn digest(&self) -> &str {
+        &self.inner.digest
+    }
+
+    /// Which of the optional interfaces the guest exports.
+    pub fn exports(&self) -> Exports {
+        self.inner.manifest.offers
+    }
+
+    /// What the component says about itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.inner.manifest
+    }
+
+    /// The engine class that was chosen for it.
+    pub fn class(&self) -> SizeClass {
+        self.inner.class
+    }
+
+    /// Calls that are alive now; a version that is being replaced has drained when there are none.
+    pub fn calls_alive(&self) -> usize {
+        self.inner.guest.limits.concurrency.saturating_sub(self.inner.permits.available_permits())
+    }
+
+    /// The limits of its calls.
+    pub fn limits(&self) -> &CallLimits {
+        &self.inner.guest.limits
+    }
+}
+
+impl std::fmt::Debug for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Version").field("name", &self.name()).field("digest", &self.digest()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,165 @@
+//! The host: loads guests, puts the dispatcher together, and hands it to the transports.
+
+use crate::config::{Config, GuestConfig, GuestLimits, paths};
+use crate::dispatch::Dispatcher;
+use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings};
+use crate::registry::{Endpoint, Loaded, Registry, load};
+use crate::seal::Sealer;
+use crate::transport;
+use anyhow::{Context, Result, anyhow, bail};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Compiled code that is kept on disk; the oldest goes first.
+const CODE_CACHE_BYTES_MAX: u64 = 2 << 30;
+
+/// A component to be served, and how.
+#[derive(Clone, Debug)]
+pub struct GuestSource {
+    /// Its name in this host.
+    pub name: String,
+    /// The component.
+    pub file: PathBuf,
+    /// What the operator says about it.
+    pub config: GuestConfig,
+}
+
+/// What a person wants to know about a guest that is served.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Its name.
+    pub name: String,
+    /// What it offers, such as `3 tools, 1 prompt`.
+    pub offers: String,
+}
+
+/// A running host. Cloning is cheap; all clones are one host.
+#[derive(Clone)]
+pub struct Host {
+    shared: Arc<Shared>,
+}
+
+/// What all transports share.
+pub struct Shared {
+    /// Runs the calls.
+    pub dispatcher: Dispatcher,
+    /// As it was when the host started.
+    pub config: Config,
+    /// One permit for each request in flight, over all connections.
+    pub requests: Arc<Semaphore>,
+}
+
+impl Host {
+    /// Loads the guests and puts them together. A guest that cannot be loaded is reported and left out; it is an error only
+    /// if none is left.
+    pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
+        let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
+        let cache = CodeCache::open(&paths::cache()?.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg)?;
+        let loaded = load_all(&engines, &cache, &config, guests).await?;
+        let registry = Registry::new(&config, loaded)?;
+        let dispatcher = Dispatcher::new(registry, Sealer::ephemeral()?, config.limits.page);
+        let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
+        Ok(Self { shared: Arc::new(Shared { dispatcher, config, requests }) })
+    }
+
+    /// What is served, by name.
+    pub fn summaries(&self) -> Vec<Summary> {
+        let registry = self.shared.dispatcher.registry();
+        registry.guests().iter().map(|guest| Summary { name: guest.name.to_string(), offers: offers(guest) }).collect()
+    }
+
+    /// Shows each guest that is served, by name.
+    pub fn each_guest(&self, mut show: impl FnMut(&Loaded)) {
+        self.shared.dispatcher.registry().guests().iter().for_each(|guest| show(guest));
+    }
+
+    /// Serves over HTTP until `stop` resolves; then calls in flight get their time to finish.
+    pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        transport::http::serve(self.shared.clone(), listener, stop).await
+    }
+
+    /// Serves one client on standard input and output, all guests or one, until end of input or until `stop` resolves.
+    pub async fn serve_stdio(&self, guest: Option<&str>, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        transport::stdio::serve(self.shared.clone(), self.endpoint(guest)?, stop).await
+    }
+
+    /// Connects a client in this process.
+    pub fn connect(&self, guest: Option<&str>) -> Result<transport::memory::Client> {
+        transport::memory::connect(self.shared.clone(), self.endpoint(guest)?)
+    }
+
+    fn endpoint(&self, guest: Option<&str>) -> Result<Endpoint> {
+        let endpoint = guest.map_or(Endpoint::Merged, |name| Endpoint::Guest(name.into()));
+        if self.shared.dispatcher.view(&endpoint).is_none() {
+            bail!("there is no guest called `{}`", guest.unwrap_or_default());
+        }
+        Ok(endpoint)
+    }
+}
+
+/// Loads all guests side by side, since each may have to be compiled.
+async fn load_all(engines: &Engines, cache: &CodeCache, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
+    let total = guests.len();
+    let mut loading = JoinSet::new();
+    for guest in guests {
+        let settings = settings(&guest, cache)?;
+        let (engines, limits) = (engines.clone(), config.limits.clone());
+        loading.spawn(async move {
+            let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
+            loaded.with_context(|| format!("guest `{}`", guest.name))
+        });
+    }
+    let mut loaded = Vec::new();
+    let mut failed = Vec::new();
+    while let Some(outcome) = loading.join_next().await {
+        match outcome.context("loading a guest stopped unexpectedly").flatten() {
+            Ok(guest) => loaded.push(Arc::new(guest)),
+            Err(error) => failed.push(format!("{error:#}")),
+        }
+    }
+    if loaded.is_empty() {
+        return Err(anyhow!("no guest could be loaded: {}", failed.join("; ")));
+    }
+    for error in failed {
+        tracing::error!("a guest is not served ({} of {total} are): {error}", loaded.len());
+    }
+    Ok(loaded)
+}
+
+fn settings(guest: &GuestSource, cache: &CodeCache) -> Result<Settings> {
+    let config_json = serde_json::to_string(&guest.config.config)
+        .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
+    Ok(Settings { name: guest.name.clone(), config_json, limits: call_limits(&guest.config.limits), cache: Some(cache.clone()) })
+}
+
+fn call_limits(limits: &GuestLimits) -> CallLimits {
+    let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+    CallLimits {
+        wall_ms: limits.wall.0,
+        cpu_ms: limits.cpu.0,
+        memory_bytes: bytes(limits.memory),
+        table_elements: limits.table,
+        output_bytes: bytes(limits.output),
+        log_lines: limits.logs,
+        concurrency: limits.concurrency,
+        ..CallLimits::default()
+    }
+}
+
+fn offers(guest: &Loaded) -> String {
+    let counts = [
+        (guest.tools.len(), "tool"),
+        (guest.known_uris(), "resource"),
+        (guest.templates.len(), "template"),
+        (guest.prompts.len(), "prompt"),
+    ];
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, noun)| if *count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") })
+        .collect();
+    if parts.is_empty() { "nothing".into() } else { parts.join(", ") }
+}

@@ -1,0 +1,143 @@
+//! What is served: an immutable snapshot of the guests and of the names under which clients reach them.
+//!
+//! A snapshot is made when guests are loaded and replaced as a whole; a call works on the one that it began with.
+
+pub mod load;
+pub mod schema;
+pub mod template;
+mod view;
+
+pub use view::{View, ViewPrompt, ViewTool};
+
+use crate::config::{Config, Prefix};
+use crate::guest::Version;
+use anyhow::Result;
+use guesthouse_protocol::http::ParamHeaders;
+use guesthouse_protocol::model;
+use schema::Schema;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use template::UriTemplate;
+
+/// Most resource URIs of one guest whose owner is remembered.
+const KNOWN_URIS_MAX: usize = 100_000;
+
+/// Which guests a client reaches: all of them merged, or one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// All guests, at `/mcp`.
+    Merged,
+    /// One guest under its own names, at `/mcp/<guest>` and in `run`.
+    Guest(Arc<str>),
+}
+
+impl Endpoint {
+    /// The endpoint as a path, which is also how sealed tokens are bound to it.
+    pub fn path(&self) -> String {
+        match self {
+            Endpoint::Merged => "/mcp".into(),
+            Endpoint::Guest(name) => format!("/mcp/{name}"),
+        }
+    }
+}
+
+/// A guest that is ready to be called, with what its version offers.
+pub struct Loaded {
+    /// The guest's name in this host.
+    pub name: Arc<str>,
+    /// The code.
+    pub version: Version,
+    /// What it says about itself.
+    pub info: model::Implementation,
+    /// Its guidance for the model.
+    pub instructions: Option<String>,
+    /// Its tools, under its own names, in its order.
+    pub tools: Vec<Tool>,
+    /// Its prompts, likewise.
+    pub prompts: Vec<Arc<model::Prompt>>,
+    /// Its resource templates.
+    pub templates: Vec<Template>,
+    /// URIs that it is known to have listed, to find the owner of one on the merged endpoint.
+    uris: Mutex<std::collections::HashSet<String>>,
+}
+
+/// A tool with its compiled schemas.
+pub struct Tool {
+    /// As the guest listed it.
+    pub listed: Arc<model::Tool>,
+    /// What arguments must fit.
+    pub input: Schema,
+    /// What structured content must fit.
+    pub output: Option<Schema>,
+    /// The arguments that HTTP clients repeat in headers.
+    pub headers: ParamHeaders,
+}
+
+/// A resource template that can be matched.
+pub struct Template {
+    /// As the guest listed it.
+    pub listed: Arc<model::ResourceTemplate>,
+    /// The URIs that it stands for.
+    pub matcher: UriTemplate,
+}
+
+impl Loaded {
+    /// Remembers who listed these URIs, up to a bound.
+    pub fn remember_uris<'a>(&self, uris: impl Iterator<Item = &'a str>) {
+        let mut known = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
+        for uri in uris {
+            if known.len() >= KNOWN_URIS_MAX {
+                return;
+            }
+            if !known.contains(uri) {
+                known.insert(uri.to_owned());
+            }
+        }
+    }
+
+    fn listed_uri(&self, uri: &str) -> bool {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner).contains(uri)
+    }
+
+    /// How many resources the guest is known to have listed.
+    pub fn known_uris(&self) -> usize {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// The snapshot.
+pub struct Registry {
+    merged: Arc<View>,
+    single: HashMap<Arc<str>, Arc<View>>,
+}
+
+impl Registry {
+    /// Puts loaded guests together, ordered by name. Fails where two of them would serve the same name.
+    pub fn new(config: &Config, mut guests: Vec<Arc<Loaded>>) -> Result<Self> {
+        guests.sort_by(|a, b| a.name.cmp(&b.name));
+        let prefixed = match config.server.prefix {
+            Prefix::Auto => guests.len() > 1,
+            Prefix::Always => true,
+            Prefix::Never => false,
+        };
+        let single = guests
+            .iter()
+            .map(|guest| Ok((guest.name.clone(), Arc::new(View::of_guest(config, guest.clone())?))))
+            .collect::<Result<_>>()?;
+        let merged = Arc::new(View::merged(config, guests, prefixed)?);
+        Ok(Self { merged, single })
+    }
+
+    /// What a client of this endpoint sees; `None` if there is no such guest.
+    pub fn view(&self, endpoint: &Endpoint) -> Option<&Arc<View>> {
+        match endpoint {
+            Endpoint::Merged => Some(&self.merged),
+            Endpoint::Guest(name) => self.single.get(name),
+        }
+    }
+
+    /// All guests, by name.
+    pub fn guests(&self) -> &[Arc<Loaded>] {
+        self.merged.guests()
+    }
+}

@@ -1,0 +1,217 @@
+//! From a component to a loaded guest: code, identity, and the lists that are asked once per version.
+//!
+//! An entry of a list that cannot be served is left out and named in the log; the rest of the guest is served.
+
+use super::schema::Schema;
+use super::template::UriTemplate;
+use super::{Loaded, Template, Tool};
+use crate::config::{GuestConfig, Limits};
+use crate::convert;
+use crate::guest::{self, Engines, Failure, Settings, Version};
+use anyhow::{Context, Result, anyhow, bail};
+use guesthouse_protocol::http::ParamHeaders;
+use guesthouse_protocol::model;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Most pages of one list; with the limit on entries, no guest can keep its loader busy for ever.
+const PAGES_MAX: usize = 1_000;
+/// Longest name of a tool, a prompt or a template.
+const NAME_LEN_MAX: usize = 256;
+
+/// Loads the component, asks who it is and what it offers.
+pub async fn load(engines: &Engines, file: &Path, config: &GuestConfig, settings: Settings, limits: &Limits) -> Result<Loaded> {
+    let version = {
+        let (engines, file) = (engines.clone(), file.to_owned());
+        tokio::task::spawn_blocking(move || guest::load_file(&engines, &file, settings)).await.context("loading stopped unexpectedly")??
+    };
+    let asked = |what: &str, failure: &Failure| anyhow!("{} could not be served: {what} failed: {failure}", file.display());
+    let described = version.describe().await.map_err(|failure| asked("`describe`", &failure))?;
+    let (info, instructions) = convert::server_info(described);
+    let exports = version.exports();
+    let mut loaded = Loaded {
+        name: version.name().into(),
+        info,
+        instructions,
+        tools: Vec::new(),
+        prompts: Vec::new(),
+        templates: Vec::new(),
+        uris: Mutex::new(HashSet::new()),
+        version: version.clone(),
+    };
+    if exports.tools {
+        loaded.tools = tools(&version, config, limits).await.context("`list-tools` failed")?;
+    }
+    if exports.prompts {
+        loaded.prompts = prompts(&version, limits).await.context("`list-prompts` failed")?;
+    }
+    if exports.resources {
+        loaded.templates = templates(&version, limits).await.context("`list-templates` failed")?;
+        // Only to know whose URIs these are: lists of resources are asked again for each client. A guest may refuse to list
+        // without one, which is no reason not to serve it.
+        if let Ok(page) = version.list_resources(None, None).await {
+            loaded.remember_uris(page.resources.iter().map(|entry| entry.uri.as_str()));
+        }
+    }
+    Ok(loaded)
+}
+
+/// Follows a guest's cursors to the end of a list.
+struct Pages {
+    cursor: Option<String>,
+    count: usize,
+    entries: usize,
+    entries_max: usize,
+}
+
+impl Pages {
+    fn new(limits: &Limits) -> Self {
+        Self { cursor: None, count: 0, entries: 0, entries_max: limits.entries }
+    }
+
+    /// Counts a page; whether another follows.
+    fn next(&mut self, entries: usize, cursor: Option<String>) -> Result<bool> {
+        self.count += 1;
+        self.entries += entries;
+        if self.entries > self.entries_max {
+            bail!("it lists more than {} entries (`limits.entries`)", self.entries_max);
+        }
+        if self.count >= PAGES_MAX && cursor.is_some() {
+            bail!("it lists more than {PAGES_MAX} pages");
+        }
+        self.cursor = cursor;
+        Ok(self.cursor.is_some())
+    }
+}
+
+async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Result<Vec<Tool>> {
+    let mut kept: Vec<Tool> = Vec::new();
+    let mut names = HashSet::new();
+    let mut pages = Pages::new(limits);
+    loop {
+        let page = version.list_tools(None, pages.cursor.take()).await?;
+        let more = pages.next(page.tools.len(), page.next)?;
+        for tool in page.tools {
+            let name = tool.name.clone();
+            if !is_served(config, &name) {
+                continue;
+            }
+            let checked = check_name(&name, &mut names).and_then(|()| check_tool(tool, limits));
+            keep(version, "tool", &name, checked, &mut kept);
+        }
+        if !more {
+            return Ok(kept);
+        }
+    }
+}
+
+/// Whether the operator lets this tool be served.
+fn is_served(config: &GuestConfig, name: &str) -> bool {
+    config.tools.as_ref().is_none_or(|patterns| {
+        patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == pattern,
+        })
+    })
+}
+
+fn check_tool(tool: crate::guest::bindings::tools::Tool, limits: &Limits) -> Result<Tool, String> {
+    let listed = convert::tool(tool).map_err(|bad| bad.to_string())?;
+    let bytes_max = usize::try_from(limits.schema.0).unwrap_or(usize::MAX);
+    let input = Schema::of_arguments(&listed.input_schema, bytes_max).map_err(|problem| format!("its input schema {problem}"))?;
+    let output = listed
+        .output_schema
+        .as_deref()
+        .map(|schema| Schema::of_output(schema, bytes_max).map_err(|problem| format!("its output schema {problem}")))
+        .transpose()?;
+    let headers = ParamHeaders::of_schema(&listed.input_schema).map_err(|problem| format!("its `x-mcp-header` annotations: {problem}"))?;
+    Ok(Tool { listed: Arc::new(listed), input, output, headers })
+}
+
+async fn prompts(version: &Version, limits: &Limits) -> Result<Vec<Arc<model::Prompt>>> {
+    let mut kept = Vec::new();
+    let mut names = HashSet::new();
+    let mut pages = Pages::new(limits);
+    loop {
+        let page = version.list_prompts(None, pages.cursor.take()).await?;
+        let more = pages.next(page.prompts.len(), page.next)?;
+        for prompt in page.prompts {
+            let name = prompt.name.clone();
+            let checked = check_name(&name, &mut names).and_then(|()| convert::prompt(prompt).map(Arc::new).map_err(|bad| bad.to_string()));
+            keep(version, "prompt", &name, checked, &mut kept);
+        }
+        if !more {
+            return Ok(kept);
+        }
+    }
+}
+
+async fn templates(version: &Version, limits: &Limits) -> Result<Vec<Template>> {
+    let mut kept = Vec::new();
+    let mut pages = Pages::new(limits);
+    loop {
+        let page = version.list_templates(None, pages.cursor.take()).await?;
+        let more = pages.next(page.templates.len(), page.next)?;
+        for template in page.templates {
+            let uri_template = template.uri_template.clone();
+            let checked = UriTemplate::parse(&uri_template).map_err(|error| error.to_string()).and_then(|matcher| {
+                convert::template(template).map(|listed| Template { listed: Arc::new(listed), matcher }).map_err(|bad| bad.to_string())
+            });
+            keep(version, "template", &uri_template, checked, &mut kept);
+        }
+        if !more {
+            return Ok(kept);
+        }
+    }
+}
+
+fn check_name(name: &str, seen: &mut HashSet<String>) -> Result<(), String> {
+    if name.is_empty() || name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {
+        return Err(format!("its name must have 1 to {NAME_LEN_MAX} bytes and no control characters"));
+    }
+    if !seen.insert(name.to_owned()) {
+        return Err("another of that name was listed before it".into());
+    }
+    Ok(())
+}
+
+fn keep<T>(version: &Version, kind: &str, name: &str, checked: Result<T, String>, kept: &mut Vec<T>) {
+    match checked {
+        Ok(entry) => kept.push(entry),
+        Err(problem) => {
+            tracing::error!("guest `{}`: the {kind} `{}` is left out: {problem}", version.name(), name.escape_debug());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tools_that_the_operator_names_are_served() {
+        for (patterns, name, served) in [
+            (None, "a", true),
+            (Some(vec![]), "a", false),
+            (Some(vec!["*"]), "a", true),
+            (Some(vec!["get_*"]), "get_x", true),
+            (Some(vec!["get_*"]), "set_x", false),
+            (Some(vec!["get"]), "get_x", false),
+            (Some(vec!["b", "a"]), "a", true),
+        ] {
+            let config = GuestConfig { tools: patterns.map(|list| list.into_iter().map(str::to_owned).collect()), ..GuestConfig::default() };
+            assert_eq!(is_served(&config, name), served, "{:?} {name}", config.tools);
+        }
+    }
+
+    #[test]
+    fn a_list_without_end_is_given_up() {
+        let mut pages = Pages::new(&Limits { entries: 10, ..Limits::default() });
+        assert!(pages.next(10, Some("c".into())).unwrap());
+        assert!(pages.next(1, Some("c".into())).unwrap_err().to_string().contains("10 entries"));
+        let mut pages = Pages::new(&Limits::default());
+        let end = (0..).find(|_| pages.next(0, Some("c".into())).is_err());
+        assert_eq!(end, Some(PAGES_MAX - 1));
+    }
+}

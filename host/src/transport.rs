@@ -1,0 +1,96 @@
+//! The transports: each drives a protocol peer and hands its calls to the one dispatcher.
+//!
+//! [`stdio`] and [`memory`] have one peer per connection, which [`driver`] drives. [`http`] has one per request in the
+//! modern era and one per session before.
+
+mod driver;
+pub mod http;
+pub mod memory;
+pub mod stdio;
+#[cfg(test)]
+mod testing;
+
+use crate::config::Config;
+use crate::dispatch::FrameSender;
+use crate::host::Shared;
+use crate::registry::Endpoint;
+use ::http::HeaderMap;
+use futures_util::FutureExt;
+use guesthouse_protocol::{Call, Failure, InternalKind, Outcome, PeerConfig, RpcError, TransportKind};
+use serde_json::value::RawValue;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// When a client whose call found no room may come back, in seconds.
+const RETRY_AFTER_S: u32 = 1;
+
+/// What a transport needs of the host behind it. There is one implementation, and one for the transports' own tests.
+trait Service: Send + Sync + 'static {
+    /// As it was when the host started.
+    fn config(&self) -> &Config;
+
+    /// One permit for each request in flight.
+    fn requests(&self) -> &Arc<Semaphore>;
+
+    /// What the peers of an endpoint have in common; `None` if nothing is served there.
+    fn peer_config(&self, endpoint: &Endpoint, kind: TransportKind) -> Option<Arc<PeerConfig>>;
+
+    /// Checks the headers of a tool call that repeat its arguments.
+    fn check_param_headers(
+        &self,
+        endpoint: &Endpoint,
+        tool: &str,
+        headers: &HeaderMap,
+        arguments: Option<&RawValue>,
+    ) -> Result<(), RpcError>;
+
+    /// Runs a call to its end. Dropping the future stops it.
+    fn run(&self, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> impl Future<Output = Outcome> + Send;
+}
+
+impl Service for Shared {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn requests(&self) -> &Arc<Semaphore> {
+        &self.requests
+    }
+
+    fn peer_config(&self, endpoint: &Endpoint, kind: TransportKind) -> Option<Arc<PeerConfig>> {
+        self.dispatcher.view(endpoint).map(|view| view.peer_config(kind).clone())
+    }
+
+    fn check_param_headers(
+        &self,
+        endpoint: &Endpoint,
+        tool: &str,
+        headers: &HeaderMap,
+        arguments: Option<&RawValue>,
+    ) -> Result<(), RpcError> {
+        let view = self.dispatcher.view(endpoint);
+        match view.as_ref().and_then(|view| view.tool(tool)?.tool()) {
+            Some(tool) => tool.headers.check(headers, arguments),
+            None => Ok(()),
+        }
+    }
+
+    fn run(&self, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> impl Future<Output = Outcome> + Send {
+        self.dispatcher.run(endpoint, call, frames)
+    }
+}
+
+/// Runs a call so that a fault of the host itself fails that call alone.
+async fn run_guarded<S: Service>(service: &S, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> Outcome {
+    let method = call.request.method();
+    AssertUnwindSafe(service.run(endpoint, call, frames)).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("the host failed while it answered {}", method.as_str());
+        Err(Failure::Internal { kind: InternalKind::HandlerError, text: "The server failed while it answered".into() })
+    })
+}
+
+/// What a call ends with that found no room.
+fn busy() -> Outcome {
+    Err(Failure::Busy { retry_after_s: RETRY_AFTER_S })
+}

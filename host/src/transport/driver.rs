@@ -1,0 +1,222 @@
+//! Drives the one peer of a connection: messages in, calls that run side by side, messages out.
+//!
+//! Three bounded queues keep memory flat. While the client does not read, [`Writer`] stands still, then the queue of
+//! responses fills, then no further message is taken in: a slow client slows its own connection and nothing else.
+
+use super::{Service, busy, run_guarded};
+use crate::dispatch::Frame;
+use crate::registry::Endpoint;
+use bytes::Bytes;
+use guesthouse_protocol::{Call, CallId, Effect, Outcome, Peer, Refusal};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+/// Most messages that one write takes.
+const WRITE_LEN_MAX: usize = 256;
+
+/// Where messages come from.
+pub(super) trait Source: Send {
+    /// The next one; `None` at the end of input. Dropping the future loses nothing.
+    fn next(&mut self) -> impl Future<Output = Option<Result<Bytes, Refusal>>> + Send;
+}
+
+/// Where messages go.
+pub(super) trait Sink: Send {
+    /// Writes messages, and returns when they are on the wire.
+    fn write(&mut self, messages: &[Bytes]) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+/// The ends of the queues on which messages leave a connection.
+pub(super) struct Writer {
+    responses: mpsc::Receiver<Bytes>,
+    frames: mpsc::Receiver<Frame>,
+    done: oneshot::Sender<()>,
+}
+
+/// One connection, before it runs.
+pub(super) struct Connection<S> {
+    service: Arc<S>,
+    endpoint: Endpoint,
+    peer: Peer,
+    responses: mpsc::Sender<Bytes>,
+    frames: mpsc::Sender<Frame>,
+    written: oneshot::Receiver<()>,
+    calls: JoinSet<(CallId, Outcome)>,
+    running: HashMap<CallId, AbortHandle>,
+    /// Made and not in the queue yet. Holds the responses to one message, and one for each call that ended meanwhile.
+    outbox: VecDeque<Bytes>,
+}
+
+impl<S: Service> Connection<S> {
+    /// A connection, and the part of it that writes.
+    pub(super) fn new(service: Arc<S>, endpoint: Endpoint, peer: Peer) -> (Self, Writer) {
+        let queue_len = service.config().limits.queue.max(1);
+        let (responses, response_queue) = mpsc::channel(queue_len);
+        let (frames, frame_queue) = mpsc::channel(queue_len);
+        let (done, written) = oneshot::channel();
+        let connection = Self {
+            service,
+            endpoint,
+            peer,
+            responses,
+            frames,
+            written,
+            calls: JoinSet::new(),
+            running: HashMap::new(),
+            outbox: VecDeque::new(),
+        };
+        (connection, Writer { responses: response_queue, frames: frame_queue, done })
+    }
+
+    /// Runs until the input ends or `stop` resolves, and then until all is answered, but no longer than `grace`.
+    pub(super) async fn run(mut self, mut source: impl Source, stop: impl Future<Output = ()> + Send, grace: Duration) {
+        let mut stop = std::pin::pin!(stop);
+        let mut deadline = None;
+        loop {
+            let open = deadline.is_none();
+            if !open && self.calls.is_empty() && self.outbox.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = &mut stop, if open => deadline = Some(Instant::now() + grace),
+                () = reached(deadline) => break,
+                () = self.responses.closed() => return,
+                () = room(&self.responses), if !self.outbox.is_empty() => {}
+                Some(ended) = self.calls.join_next() => self.ended(ended),
+                message = source.next(), if open && self.outbox.is_empty() => match message {
+                    Some(message) => self.received(message),
+                    None => deadline = Some(Instant::now() + grace),
+                }
+            }
+            self.fill_queue();
+        }
+        // The calls that are left are dropped with the set, and the writer ends when nobody can send any more.
+        let Self { responses, frames, written, calls, .. } = self;
+        drop((calls, responses, frames));
+        tokio::select! {
+            _ = written => {}
+            () = reached(deadline) => {}
+        }
+    }
+
+    /// Moves responses on while there is room, without waiting.
+    fn fill_queue(&mut self) {
+        while let Some(message) = self.outbox.pop_front() {
+            if let Err(mpsc::error::TrySendError::Full(message)) = self.responses.try_send(message) {
+                self.outbox.push_front(message);
+                return;
+            }
+        }
+    }
+
+    fn received(&mut self, message: Result<Bytes, Refusal>) {
+        let effects = match message {
+            Ok(message) => self.peer.receive(&message),
+            Err(refusal) => self.peer.refuse(&refusal),
+        };
+        self.carry_out(effects);
+    }
+
+    fn ended(&mut self, ended: Result<(CallId, Outcome), tokio::task::JoinError>) {
+        // A task that was aborted has been forgotten already; a panic is caught within the task.
+        if let Ok((call, outcome)) = ended {
+            self.running.remove(&call);
+            let effects = self.peer.finish(call, outcome);
+            self.carry_out(effects);
+        }
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Run(call) => self.start(*call),
+                Effect::Cancel(call) => {
+                    if let Some(task) = self.running.remove(&call) {
+                        task.abort();
+                    }
+                }
+                Effect::Send(outgoing) => self.outbox.push_back(outgoing.message),
+                Effect::End(_) => {}
+            }
+        }
+    }
+
+    fn start(&mut self, call: Call) {
+        let id = call.id;
+        let Ok(permit) = self.service.requests().clone().try_acquire_owned() else {
+            // This makes nothing but a response.
+            let effects = self.peer.finish(id, busy());
+            return self.carry_out(effects);
+        };
+        let (service, endpoint) = (self.service.clone(), self.endpoint.clone());
+        let frames = (call.reporter.wants_progress() || call.reporter.wants_logs()).then(|| self.frames.clone());
+        let task = self.calls.spawn(async move {
+            let outcome = run_guarded(&*service, &endpoint, call, frames).await;
+            drop(permit);
+            (id, outcome)
+        });
+        self.running.insert(id, task);
+    }
+}
+
+/// Resolves when there is room, which lasts, since nobody else sends.
+async fn room(queue: &mpsc::Sender<Bytes>) {
+    // An error says that the queue is closed, which is noticed elsewhere.
+    let _ = queue.reserve().await;
+}
+
+/// Resolves at that time, or never.
+async fn reached(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Writer {
+    /// Writes what comes until nobody can send any more, or until the client is gone. Everything that is ready goes out
+    /// in one write.
+    pub(super) async fn run(mut self, mut sink: impl Sink) -> io::Result<()> {
+        let mut responses = Vec::new();
+        let mut frames = Vec::new();
+        let mut messages = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.frames.recv_many(&mut frames, WRITE_LEN_MAX), if !self.frames.is_closed() || !self.frames.is_empty() => {}
+                received = self.responses.recv_many(&mut responses, WRITE_LEN_MAX) => {
+                    if received == 0 {
+                        break;
+                    }
+                }
+            }
+            while frames.len() < WRITE_LEN_MAX && let Ok(frame) = self.frames.try_recv() {
+                frames.push(frame);
+            }
+            while responses.len() < WRITE_LEN_MAX && let Ok(response) = self.responses.try_recv() {
+                responses.push(response);
+            }
+            // Where nobody waits any more, the call is over, and nothing may be sent for it.
+            frames.retain(|frame| !frame.written.is_closed());
+            messages.extend(frames.iter().map(|frame| frame.message.clone()));
+            messages.append(&mut responses);
+            if !messages.is_empty() {
+                sink.write(&messages).await?;
+                messages.clear();
+            }
+            for frame in frames.drain(..) {
+                // Nobody waits for it any more if the call ended meanwhile.
+                let _ = frame.written.send(());
+            }
+        }
+        // Whoever waits for this may have given up.
+        let _ = self.done.send(());
+        Ok(())
+    }
+}

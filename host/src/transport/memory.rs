@@ -1,0 +1,180 @@
+//! A client in the same process, for embedders and tests.
+
+use super::Service;
+use super::driver::{Connection, Sink, Source};
+use crate::host::Shared;
+use crate::registry::Endpoint;
+use anyhow::{Result, anyhow, bail};
+use bytes::Bytes;
+use guesthouse_protocol::{Peer, Refusal, Revision, TransportKind};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Messages that may wait in either direction.
+const QUEUE_LEN: usize = 64;
+
+/// Keys of `_meta` that a modern request must have, and the one that it should.
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+
+/// The client's end of a connection within this process. Dropping it cancels what runs for it.
+pub struct Client {
+    outgoing: mpsc::Sender<Bytes>,
+    inbox: Arc<Mutex<Inbox>>,
+    last_id: AtomicI64,
+}
+
+/// Messages that answer no [`Client::request`]: notifications, and the responses to what was sent with
+/// [`Client::send`]. While it is not read, the connection stands still; dropping it drops the messages.
+pub struct Messages(mpsc::Receiver<Value>);
+
+/// Who waits for what.
+#[derive(Default)]
+struct Inbox {
+    waiting: HashMap<i64, oneshot::Sender<Value>>,
+    others: Option<mpsc::Sender<Value>>,
+    closed: bool,
+}
+
+/// Connects a client to an endpoint. Must be called within a runtime.
+pub fn connect(shared: Arc<Shared>, endpoint: Endpoint) -> Result<Client> {
+    open(shared, endpoint)
+}
+
+fn open<S: Service>(service: Arc<S>, endpoint: Endpoint) -> Result<Client> {
+    let config = service.peer_config(&endpoint, TransportKind::Memory).ok_or_else(|| anyhow!("nothing is served at {}", endpoint.path()))?;
+    let (connection, writer) = Connection::new(service, endpoint, Peer::new(config));
+    let (outgoing, incoming) = mpsc::channel(QUEUE_LEN);
+    let inbox = Arc::new(Mutex::new(Inbox::default()));
+    let sink = InboxSink(inbox.clone());
+    tokio::spawn(connection.run(QueueSource(incoming), std::future::pending(), Duration::ZERO));
+    // The sink fails only by being dropped.
+    tokio::spawn(writer.run(sink));
+    Ok(Client { outgoing, inbox, last_id: AtomicI64::new(0) })
+}
+
+impl Client {
+    /// Sends a request and waits for its response, the whole of it. The `_meta` of a modern request is added unless
+    /// `params` has one. Dropping the future does not cancel the request.
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value> {
+        let Value::Object(mut params) = params else { bail!("the parameters of {method} must be a JSON object") };
+        if method != "initialize" && !params.contains_key("_meta") {
+            params.insert("_meta".into(), modern_meta());
+        }
+        self.request_as_is(method, params).await
+    }
+
+    /// The same without any `_meta` of ours, as a request of a handshake session is.
+    pub async fn request_as_is(&self, method: &str, params: Map<String, Value>) -> Result<Value> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let (sender, response) = oneshot::channel();
+        {
+            let mut inbox = lock(&self.inbox);
+            if inbox.closed {
+                bail!("the connection is closed");
+            }
+            inbox.waiting.insert(id, sender);
+        }
+        let _waiting = Waiting { inbox: &self.inbox, id };
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()).await?;
+        response.await.map_err(|_| anyhow!("the connection was closed before {method} was answered"))
+    }
+
+    /// Sends a notification.
+    pub async fn notify(&self, method: &str, params: Value) -> Result<()> {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await
+    }
+
+    /// Sends any text as one message. What comes back arrives in [`Client::messages`], so that has to be asked for first.
+    pub async fn send(&self, message: impl Into<Bytes>) -> Result<()> {
+        self.outgoing.send(message.into()).await.map_err(|_| anyhow!("the connection is closed"))
+    }
+
+    /// What arrives from now on and answers no [`Client::request`]. Until this is called, such messages are dropped.
+    pub fn messages(&self) -> Messages {
+        let (sender, receiver) = mpsc::channel(QUEUE_LEN);
+        let mut inbox = lock(&self.inbox);
+        if !inbox.closed {
+            inbox.others = Some(sender);
+        }
+        Messages(receiver)
+    }
+}
+
+impl Messages {
+    /// The next message; `None` when the connection is closed.
+    pub async fn next(&mut self) -> Option<Value> {
+        self.0.recv().await
+    }
+}
+
+/// A request that waits. Whether it is answered or given up, its place is free afterwards.
+struct Waiting<'a> {
+    inbox: &'a Mutex<Inbox>,
+    id: i64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        lock(self.inbox).waiting.remove(&self.id);
+    }
+}
+
+struct QueueSource(mpsc::Receiver<Bytes>);
+
+impl Source for QueueSource {
+    async fn next(&mut self) -> Option<Result<Bytes, Refusal>> {
+        self.0.recv().await.map(Ok)
+    }
+}
+
+/// Sorts messages to whoever waits for them. Dropping it tells them all that nothing comes any more.
+struct InboxSink(Arc<Mutex<Inbox>>);
+
+impl Sink for InboxSink {
+    async fn write(&mut self, messages: &[Bytes]) -> io::Result<()> {
+        for message in messages {
+            let message: Value = serde_json::from_slice(message)?;
+            let others = {
+                let mut inbox = lock(&self.0);
+                let id = if message.get("method").is_none() { message.get("id").and_then(Value::as_i64) } else { None };
+                if let Some(waiting) = id.and_then(|id| inbox.waiting.remove(&id)) {
+                    // Whoever asked may have given up.
+                    let _ = waiting.send(message);
+                    continue;
+                }
+                inbox.others.clone()
+            };
+            if let Some(others) = others
+                && others.send(message).await.is_err()
+            {
+                lock(&self.0).others = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for InboxSink {
+    fn drop(&mut self) {
+        *lock(&self.0) = Inbox { closed: true, ..Inbox::default() };
+    }
+}
+
+fn lock(inbox: &Mutex<Inbox>) -> std::sync::MutexGuard<'_, Inbox> {
+    inbox.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn modern_meta() -> Value {
+    json!({
+        META_VERSION: Revision::LATEST_MODERN.as_str(),
+        META_CAPABILITIES: {},
+        META_CLIENT: { "name": "guesthouse", "version": env!("CARGO_PKG_VERSION") },
+    })
+}

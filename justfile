@@ -1,0 +1,29 @@
+# Names for the commands that are used often; each is plain cargo underneath.
+
+# Build the sample guests and serve them.
+up:
+    cargo run --release -- up sample-guests
+
+# Everything that `cargo test` runs.
+test:
+    cargo test --workspace
+
+# Formatting and lints, as CI checks them.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+fmt:
+    cargo fmt --all
+
+# The official conformance suite against the conformance guest (needs npm).
+conformance:
+    tests/conformance/run
+
+# Rewrite the protocol transcripts from what the code does now; read the diff before committing it.
+bless:
+    BLESS=1 cargo test -p guesthouse-protocol
+
+# What CI runs.
+ci:
+    .ci/run

@@ -1,0 +1,268 @@
+//! A guest that does everything a guest must not do: each misdeed is a tool, and some happen in `init`.
+
+mod arena;
+
+use std::hint::black_box;
+
+wit_bindgen::generate!({
+    inline: r#"
+        package hostile:guest;
+        world hostile {
+            include guesthouse:mcp/handler@0.1.0;
+            export guesthouse:mcp/tools@0.1.0;
+        }
+    "#,
+    path: "../../../wit",
+    world: "hostile:guest/hostile",
+    generate_all,
+});
+
+use exports::guesthouse::mcp::lifecycle::{Guest as Lifecycle, ServerInfo};
+use exports::guesthouse::mcp::tools::{Guest as Tools, TaskSupport, Tool, ToolOutcome, ToolPage};
+use guesthouse::mcp::types::{Content, Error, InputRequired, RpcError, TextContent, ToolResult};
+use guesthouse::mcp::{changes, context};
+
+struct Hostile;
+
+export!(Hostile);
+
+/// Every tool, so that a test can go through them all.
+const TOOLS: &[&str] = &[
+    "echo",
+    "loop",
+    "grow",
+    "recurse",
+    "trap",
+    "panic",
+    "huge",
+    "alias",
+    "log-flood",
+    "log-long",
+    "progress",
+    "progress-flood",
+    "progress-falling",
+    "changes",
+    "changes-then-fail",
+    "changes-then-ask",
+    "context",
+    "not-found",
+    "invalid-params",
+    "missing-capability",
+    "internal",
+    "rpc",
+    "bad-json",
+    "deep-json",
+    "sparse-growth",
+    "print",
+    "print-flood",
+    "surroundings",
+];
+
+impl Lifecycle for Hostile {
+    fn describe() -> ServerInfo {
+        ServerInfo {
+            name: "hostile".into(),
+            version: "1".into(),
+            title: None,
+            description: None,
+            website_url: None,
+            icons: Vec::new(),
+            instructions: None,
+            more: None,
+        }
+    }
+
+    fn init(config: String) -> Result<(), String> {
+        match config.as_str() {
+            r#"{"start":"refuse"}"# => Err("no such unit\n\u{1b}[31m".into()),
+            r#"{"start":"trap"}"# => std::process::abort(),
+            r#"{"start":"loop"}"# => spin(),
+            r#"{"start":"grow"}"# => grow(),
+            r#"{"start":"talk"}"# => {
+                context::log(context::LogLevel::Info, None, "\"from init\"");
+                let closed = context::report_progress(1.0, None, None) == Err(context::ProgressError::Closed);
+                changes::tools_changed();
+                if context::request().is_none() && closed { Ok(()) } else { Err("init has a request".into()) }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Tools for Hostile {
+    fn list_tools(_: Option<String>) -> Result<ToolPage, Error> {
+        let tool = |name: &&str| Tool {
+            name: (*name).into(),
+            title: None,
+            description: None,
+            input_schema: r#"{"type":"object"}"#.into(),
+            output_schema: None,
+            annotations: None,
+            icons: Vec::new(),
+            task_support: TaskSupport::Forbidden,
+            meta: None,
+            more: None,
+        };
+        Ok(ToolPage { tools: TOOLS.iter().map(tool).collect(), next: None, cache: None })
+    }
+
+    fn call_tool(name: String, arguments: String) -> Result<ToolOutcome, Error> {
+        match name.as_str() {
+            "echo" => text(arguments),
+            "loop" => spin(),
+            "grow" => grow(),
+            "recurse" => text(recurse(arguments.len() as u64).to_string()),
+            "trap" => std::process::abort(),
+            "panic" => panic!("as asked"),
+            "huge" => text("x".repeat(arguments.parse().unwrap_or(8 << 20))),
+            "alias" => alias(),
+            "log-flood" => {
+                for at in 0..10_000 {
+                    context::log(context::LogLevel::Info, Some("flood"), &at.to_string());
+                }
+                text("logged".into())
+            }
+            "log-long" => {
+                context::log(context::LogLevel::Info, None, &format!("\"{}\"", "\n".repeat(100_000)));
+                text("logged".into())
+            }
+            "progress" => {
+                let sent = context::report_progress(1.0, Some(2.0), Some(&arguments));
+                text(format!("{sent:?}"))
+            }
+            "progress-flood" => {
+                let refused = (1..=10_000).filter(|at| context::report_progress(f64::from(*at), None, None).is_err());
+                text(refused.count().to_string())
+            }
+            "progress-falling" => {
+                let values = [2.0, 1.0, 2.0, f64::NAN, f64::INFINITY, 3.0];
+                text(format!("{:?}", values.map(|value| context::report_progress(value, None, None).is_ok())))
+            }
+            "changes" => {
+                announce();
+                text("announced".into())
+            }
+            "changes-then-fail" => {
+                announce();
+                Err(Error::Internal("after all".into()))
+            }
+            "changes-then-ask" => {
+                announce();
+                Ok(ToolOutcome::InputRequired(InputRequired { questions: Vec::new(), state: Some(vec![1]) }))
+            }
+            "context" => {
+                let id = context::request().map(|request| request.id);
+                let answer = context::answer("key").map(|answer| answer.map_err(|error| error.code));
+                text(format!("{id:?} {answer:?} {:?} {}", context::state(), context::time_left_ms() > 0))
+            }
+            "not-found" => Err(Error::NotFound(arguments)),
+            "invalid-params" => Err(Error::InvalidParams(arguments)),
+            "missing-capability" => Err(Error::MissingClientCapability("{\"roots\":{}}".into())),
+            "internal" => Err(Error::Internal(arguments)),
+            "rpc" => Err(Error::Rpc(RpcError { code: 7, message: arguments, data: None })),
+            "bad-json" => structured("{not json".into()),
+            "deep-json" => structured("[".repeat(100_000)),
+            // Touches far more memory than is kept between calls, so that the next call must not find it.
+            "sparse-growth" => sparse_growth(),
+            "print" => {
+                println!("to stdout\n\u{1b}[31mand on");
+                eprint!("to stderr");
+                text("printed".into())
+            }
+            "print-flood" => {
+                let line = "x".repeat(1_000);
+                for _ in 0..10_000 {
+                    print!("{line}");
+                }
+                text("printed".into())
+            }
+            "surroundings" => surroundings(),
+            _ => Err(Error::NotFound(name)),
+        }
+    }
+}
+
+fn text(text: String) -> Result<ToolOutcome, Error> {
+    let content = vec![Content::Text(TextContent { text, annotations: None, meta: None })];
+    Ok(ToolOutcome::Complete(ToolResult { content, structured_content: None, is_error: false, meta: None, more: None }))
+}
+
+fn structured(json: String) -> Result<ToolOutcome, Error> {
+    Ok(ToolOutcome::Complete(ToolResult { content: Vec::new(), structured_content: Some(json), is_error: false, meta: None, more: None }))
+}
+
+fn spin() -> ! {
+    let mut turns = 0_u64;
+    loop {
+        turns = black_box(turns.wrapping_add(1));
+    }
+}
+
+fn grow() -> ! {
+    let mut kept = Vec::new();
+    loop {
+        kept.push(black_box(vec![1_u8; 1 << 20]));
+    }
+}
+
+fn recurse(depth: u64) -> u64 {
+    if black_box(depth) == u64::MAX {
+        return 0;
+    }
+    black_box(recurse(black_box(depth + 1)) + depth)
+}
+
+/// A small amount of memory, handed over a great many times.
+fn alias() -> Result<ToolOutcome, Error> {
+    let shared: &'static [u8] = vec![b'x'; 100_000].leak();
+    let item = |_| {
+        // SAFETY: never dropped: the host stops reading before the result is given back.
+        let text = unsafe { String::from_raw_parts(shared.as_ptr().cast_mut(), shared.len(), shared.len()) };
+        Content::Text(TextContent { text, annotations: None, meta: None })
+    };
+    Ok(ToolOutcome::Complete(ToolResult {
+        content: (0..10_000).map(item).collect(),
+        structured_content: None,
+        is_error: false,
+        meta: None,
+        more: None,
+    }))
+}
+
+fn announce() {
+    for _ in 0..3 {
+        changes::tools_changed();
+        changes::resource_updated("file:///a");
+    }
+}
+
+fn sparse_growth() -> Result<ToolOutcome, Error> {
+    const PAGE: usize = 64 << 10;
+    let before = core::arch::wasm32::memory_grow(0, 128);
+    let start = before * PAGE;
+    let mut dirty = 0;
+    for page in 0..128 {
+        let at = (start + page * PAGE) as *mut u8;
+        // SAFETY: the 128 pages were just added to this memory, and nothing else knows of them.
+        unsafe {
+            dirty += u32::from(at.read_volatile() != 0);
+            at.write_volatile(1);
+        }
+    }
+    text(format!("{dirty} dirty of 128 pages from {before}"))
+}
+
+/// What a guest built on WASI finds around it.
+fn surroundings() -> Result<ToolOutcome, Error> {
+    use std::hash::BuildHasher as _;
+    let year = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 31_556_952 + 1970);
+    let random = std::hash::RandomState::new().hash_one(1);
+    text(format!(
+        "vars {} args {} files {} input {:?} year {} random {random}",
+        std::env::vars().count(),
+        std::env::args().count(),
+        ["/", ".", "/etc"].iter().filter(|path| std::fs::read_dir(path).is_ok()).count(),
+        std::io::stdin().read_line(&mut String::new()).ok(),
+        if year > 2020 { "real" } else { "none" },
+    ))
+}

@@ -1,0 +1,3 @@
+//! Integration tests: the whole host, over every transport.
+
+mod tidy;
