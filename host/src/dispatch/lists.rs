@@ -52,7 +52,9 @@ impl Scope<'_> {
             Some(Position::Offset(_)) => return Err(Failure::InvalidParams("Invalid cursor: it belongs to another list".into())),
         };
         let from = name.as_deref().unwrap_or_default();
-        let mut guests = self.view.resource_guests().skip_while(|guest| &*guest.name < from).peekable();
+        // Collected, since a chain of closures held over an await makes no future that a task can take.
+        let guests: Vec<_> = self.view.resource_guests().skip_while(|guest| &*guest.name < from).collect();
+        let mut guests = guests.into_iter().peekable();
         // The cursor's guest may be gone by now; its cursor means nothing to the one after it.
         own_cursor = own_cursor.filter(|_| guests.peek().is_some_and(|guest| &*guest.name == from));
         let alone = self.view.resource_guests().nth(1).is_none();
