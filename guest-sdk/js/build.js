@@ -3,20 +3,16 @@
 
 import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { componentize } from "componentize-qjs";
-import * as esbuild from "esbuild";
+import { BuildError, bundle, run } from "./src/bundle.js";
 import { interfacesOf } from "./src/handlers.js";
 import { isServer } from "./src/index.js";
 import { parseTemplate } from "./src/template.js";
 
 const contract = "guesthouse:mcp@0.1.0";
-const here = path.dirname(fileURLToPath(import.meta.url));
 const wasi = ["wasi:random/random@0.2.12", "wasi:cli/stderr@0.2.12", "wasi:clocks/monotonic-clock@0.2.12"];
-
-/** A mistake of the author's: shown as one sentence, without a stack. */
-class BuildError extends Error {}
 
 async function build({ entry, wit, out }) {
   const tools = await readFile(path.join(wit, "tools.wit"), "utf8");
@@ -46,46 +42,6 @@ async function load(entry, out) {
 }
 
 const nodeRequire = 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);';
-
-async function bundle(entry, interfaces) {
-  const contents = [
-    `import { settle, start } from ${JSON.stringify(path.join(here, "src/runtime.js"))};`,
-    'import context from "guesthouse:mcp/context@0.1.0";',
-    'import changes from "guesthouse:mcp/changes@0.1.0";',
-    `import { exportsOf } from ${JSON.stringify(path.join(here, "src/guest.js"))};`,
-    `import server from ${JSON.stringify(path.resolve(entry))};`,
-    "const all = exportsOf(server, { context, changes }, { settle, start });",
-    ...interfaces.map((name) => `export const ${name} = all.${name};`),
-  ].join("\n");
-  const { outputFiles } = await run({ stdin: { contents, resolveDir: process.cwd(), sourcefile: "guest.js" }, write: false, supported: lowered });
-  return outputFiles[0].text;
-}
-
-// The engine's own async functions would use its own promises, whose jobs run too late (see src/promise.js).
-const lowered = { "async-await": false, "async-generator": false, "for-await": false, "top-level-await": false };
-
-async function run(options) {
-  try {
-    return await esbuild.build({
-      bundle: true,
-      format: "esm",
-      platform: "neutral",
-      mainFields: ["module", "main"],
-      conditions: ["module", "import"],
-      target: "es2023",
-      loader: { ".txt": "text", ".md": "text" },
-      external: ["guesthouse:*", "wasi:*"],
-      // One class for each error, however the author's and the guest's copy of the SDK were found.
-      alias: { "@guesthouse/sdk": path.join(here, "src/index.js") },
-      logLevel: "warning",
-      logOverride: { "ignored-bare-import": "silent" },
-      ...options,
-    });
-  } catch (error) {
-    if (error.errors) throw new BuildError(`${error.errors.length} error${error.errors.length === 1 ? "" : "s"}, see above`);
-    throw error;
-  }
-}
 
 try {
   const { values } = parseArgs({ options: { entry: { type: "string" }, wit: { type: "string" }, out: { type: "string" } } });

@@ -12,6 +12,7 @@ pub use view::{View, ViewPrompt, ViewTool};
 use crate::config::{Config, Prefix};
 use crate::guest::Version;
 use anyhow::Result;
+use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::model;
 use schema::Schema;
 use std::collections::HashMap;
@@ -68,6 +69,8 @@ pub struct Tool {
     pub input: Schema,
     /// What structured content must fit.
     pub output: Option<Schema>,
+    /// The arguments that HTTP clients repeat in headers.
+    pub headers: ParamHeaders,
 }
 
 /// A resource template that can be matched.

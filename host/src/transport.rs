@@ -16,7 +16,6 @@ use crate::host::Shared;
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use futures_util::FutureExt;
-use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::{Call, Failure, InternalKind, Outcome, PeerConfig, RpcError, TransportKind};
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
@@ -71,10 +70,10 @@ impl Service for Shared {
         arguments: Option<&RawValue>,
     ) -> Result<(), RpcError> {
         let view = self.dispatcher.view(endpoint);
-        let Some(tool) = view.as_ref().and_then(|view| view.tool(tool)) else { return Ok(()) };
-        // A tool whose annotations are invalid asks for no headers, since no client would send them.
-        let wanted = ParamHeaders::of_schema(&tool.listed.input_schema).unwrap_or_default();
-        wanted.check(headers, arguments)
+        match view.as_ref().and_then(|view| view.tool(tool)?.tool()) {
+            Some(tool) => tool.headers.check(headers, arguments),
+            None => Ok(()),
+        }
     }
 
     fn run(&self, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> impl Future<Output = Outcome> + Send {

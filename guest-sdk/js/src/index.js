@@ -30,6 +30,9 @@ function check(section, kind, handler) {
   }
 }
 
+/** Gives its argument back, for the sake of types. */
+export const tool = (definition) => definition;
+
 /** What a tool gives when a text or a plain value does not say it all. */
 export class ToolResult {
   constructor({ text, content, structured, isError = false, meta } = {}) {

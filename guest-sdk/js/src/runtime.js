@@ -32,7 +32,7 @@ Math.random = random;
 
 const timer = (every) => (run, delay = 0, ...args) => setTimer(() => run(...args), Math.max(0, Number(delay) || 0), every, now);
 
-Object.assign(globalThis, {
+const globals = {
   Promise: GuestPromise,
   queueMicrotask: (run) => queueJob(() => run()),
   setTimeout: timer(false),
@@ -58,7 +58,8 @@ Object.assign(globalThis, {
       return decodeUtf8(data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength), this.fatal);
     }
   },
-});
+};
+for (const [name, value] of Object.entries(globals)) Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
 
 // Writes to the guest's standard error, which the host puts into its log under the guest's name.
 function consoleOf() {

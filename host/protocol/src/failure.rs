@@ -176,22 +176,22 @@ pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> An
         )),
         Failure::Rpc(own) => error(own),
         Failure::Internal { kind, text } => error(internal(kind, text)),
-        Failure::Busy { retry_after_s } => busy(retry_after_s),
+        Failure::Busy { retry_after_s } => {
+            let (error, status) = busy(retry_after_s);
+            Answer::Error {
+                error,
+                status,
+                retry_after_s: Some(retry_after_s),
+            }
+        }
         Failure::Cancelled => Answer::Nothing,
     }
 }
 
-/// The answer when there is no room for another call.
-pub(crate) fn busy(retry_after_s: u32) -> Answer {
-    Answer::Error {
-        error: RpcError::new(
-            BUSY,
-            "The server is busy",
-            &json!({ "type": "busy", "retryAfterSeconds": retry_after_s }),
-        ),
-        status: 503,
-        retry_after_s: Some(retry_after_s),
-    }
+/// The error when there is no room for another call, and its HTTP status.
+pub(crate) fn busy(retry_after_s: u32) -> (RpcError, u16) {
+    let data = json!({ "type": "busy", "retryAfterSeconds": retry_after_s });
+    (RpcError::new(BUSY, "The server is busy", &data), 503)
 }
 
 fn error(error: RpcError) -> Answer {

@@ -12,7 +12,7 @@ mod tools;
 
 use serde_json::value::RawValue;
 
-use crate::json::{Json, Object, is_object, raw};
+use crate::json::{Json, Object, raw};
 use crate::message::{entries, meta_key};
 use crate::method::Method;
 use crate::revision::{Mode, Revision};
@@ -208,11 +208,11 @@ impl Reply {
             Reply::Completion(completion) => completion.write(&mut object),
             Reply::Empty => {}
         }
-        if modern {
-            write_modern_meta(&mut object, self.meta(), stamp.server_info);
-        } else {
-            object.optional_object("_meta", self.meta());
-        }
+        write_meta(
+            &mut object,
+            self.meta(),
+            stamp.server_info.filter(|_| modern),
+        );
         object.end();
     }
 
@@ -232,24 +232,19 @@ impl Reply {
     }
 }
 
-/// `_meta` of a modern result: the server's identity, then what the guest added. A guest cannot speak for the server.
-fn write_modern_meta(
-    object: &mut Object<'_>,
-    meta: Option<&RawValue>,
-    server_info: Option<&RawValue>,
-) {
-    let meta = meta.filter(|meta| is_object(meta));
-    if meta.is_none() && server_info.is_none() {
+/// `_meta` of a result: the server's identity, then what the guest added. A guest cannot speak for the server.
+fn write_meta(object: &mut Object<'_>, meta: Option<&RawValue>, server_info: Option<&RawValue>) {
+    let mut added = meta.and_then(entries).unwrap_or_default();
+    added.retain(|(key, _)| key != meta_key::SERVER_INFO);
+    if added.is_empty() && server_info.is_none() {
         return;
     }
     let mut inner = Object::new(object.key("_meta"));
     if let Some(server_info) = server_info {
         inner.raw(meta_key::SERVER_INFO, server_info);
     }
-    for (key, value) in meta.and_then(entries).unwrap_or_default() {
-        if key != meta_key::SERVER_INFO {
-            raw(inner.dynamic_key(&key), value);
-        }
+    for (key, value) in added {
+        raw(inner.dynamic_key(&key), value);
     }
     inner.end();
 }

@@ -184,7 +184,12 @@ impl Peer {
                 }
             }
         }
-        self.close_batch(key, None, effects);
+        // If the batch is over already, all that it began was cancelled by it; the exchange must end all the same.
+        let begun = effects.iter().rev().find_map(|effect| match effect {
+            Effect::Run(call) => Some(call.id),
+            Effect::Cancel(_) | Effect::Send(_) | Effect::End(_) => None,
+        });
+        self.close_batch(key, begun, effects);
     }
 
     fn notification(&mut self, notification: &NotificationMessage<'_>, effects: &mut Vec<Effect>) {

@@ -52,14 +52,12 @@ impl Scope<'_> {
             Some(Position::Offset(_)) => return Err(Failure::InvalidParams("Invalid cursor: it belongs to another list".into())),
         };
         let from = name.as_deref().unwrap_or_default();
-        // Collected, since a chain of closures held over an await makes no future that a task can take.
-        let guests: Vec<_> = self.view.resource_guests().skip_while(|guest| &*guest.name < from).collect();
-        let mut guests = guests.into_iter().peekable();
+        let guests: Vec<&Arc<Loaded>> = self.view.resource_guests().filter(|guest| &*guest.name >= from).collect();
         // The cursor's guest may be gone by now; its cursor means nothing to the one after it.
-        own_cursor = own_cursor.filter(|_| guests.peek().is_some_and(|guest| &*guest.name == from));
+        own_cursor = own_cursor.filter(|_| guests.first().is_some_and(|guest| &*guest.name == from));
         let alone = self.view.resource_guests().nth(1).is_none();
         let mut answer = ResourcePage::default();
-        while let Some(guest) = guests.next() {
+        for (index, guest) in guests.iter().enumerate() {
             let page = match self.resource_page(guest, seat(), own_cursor.take()).await {
                 Ok(page) => page,
                 Err(failure) if alone || matches!(failure, Failure::Busy { .. } | Failure::InvalidParams(_)) => return Err(failure),
@@ -68,7 +66,7 @@ impl Scope<'_> {
             answer.resources.extend(page.resources);
             // A page that several guests make is as fresh as the host can promise: not at all.
             answer.cache = page.cache.filter(|_| alone);
-            let position = match (page.next_cursor, guests.peek()) {
+            let position = match (page.next_cursor, guests.get(index + 1)) {
                 (Some(cursor), _) => Position::Guest { name: guest.name.to_string(), cursor: Some(cursor) },
                 (None, Some(_)) if answer.resources.len() < self.dispatcher.page_len => continue,
                 (None, Some(next)) => Position::Guest { name: next.name.to_string(), cursor: None },

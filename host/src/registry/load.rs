@@ -9,6 +9,7 @@ use crate::config::{GuestConfig, Limits};
 use crate::convert;
 use crate::guest::{self, Engines, Failure, Settings, Version};
 use anyhow::{Context, Result, anyhow, bail};
+use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::model;
 use std::collections::HashSet;
 use std::path::Path;
@@ -124,7 +125,8 @@ fn check_tool(tool: crate::guest::bindings::tools::Tool, limits: &Limits) -> Res
         .as_deref()
         .map(|schema| Schema::of_output(schema, bytes_max).map_err(|problem| format!("its output schema {problem}")))
         .transpose()?;
-    Ok(Tool { listed: Arc::new(listed), input, output })
+    let headers = ParamHeaders::of_schema(&listed.input_schema).map_err(|problem| format!("its `x-mcp-header` annotations: {problem}"))?;
+    Ok(Tool { listed: Arc::new(listed), input, output, headers })
 }
 
 async fn prompts(version: &Version, limits: &Limits) -> Result<Vec<Arc<model::Prompt>>> {

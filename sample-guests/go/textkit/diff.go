@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -54,7 +55,7 @@ type diffReader struct {
 	settled bool
 }
 
-var hunkHeader = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 func (r *diffReader) read(line string) {
 	if (r.oldLeft > 0 || r.newLeft > 0) && r.readInHunk(line) {
@@ -64,8 +65,11 @@ func (r *diffReader) read(line string) {
 	file := r.open()
 	switch {
 	case strings.HasPrefix(line, "diff --git "):
-		_, path, _ := cutLast(line, " b/")
-		r.start().Path = path
+		names := strings.TrimPrefix(line, "diff --git ")
+		r.start().Path = names
+		if at := strings.LastIndex(names, " b/"); at >= 0 {
+			r.open().Path = names[at+len(" b/"):]
+		}
 	case strings.HasPrefix(line, "--- "):
 		if file == nil || r.settled {
 			file = r.start()
@@ -93,10 +97,24 @@ func (r *diffReader) read(line string) {
 	case strings.HasPrefix(line, "rename to "):
 		file.Change, file.Path = "renamed", strings.TrimPrefix(line, "rename to ")
 	default:
-		if header := hunkHeader.FindStringSubmatch(line); header != nil {
-			r.oldLeft, r.newLeft, r.settled = lineCount(header[1]), lineCount(header[2]), true
-		}
+		r.readHunkHeader(line)
 	}
+}
+
+func (r *diffReader) readHunkHeader(line string) {
+	header := hunkHeader.FindStringSubmatch(line)
+	if header == nil {
+		return
+	}
+	var numbers [4]uint
+	for i, digits := range header[1:] {
+		n, err := strconv.ParseUint(cmp.Or(digits, "1"), 10, 32)
+		if err != nil {
+			return
+		}
+		numbers[i] = uint(n)
+	}
+	r.oldLeft, r.newLeft, r.settled = numbers[1], numbers[3], true
 }
 
 func (r *diffReader) readInHunk(line string) bool {
@@ -136,24 +154,6 @@ func headerPath(line string) string {
 		path = path[2:]
 	}
 	return path
-}
-
-func cutLast(text, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, separator); i >= 0 {
-		return text[:i], text[i+len(separator):], true
-	}
-	return text, "", false
-}
-
-func lineCount(digits string) uint {
-	if digits == "" {
-		return 1
-	}
-	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil {
-		return 0
-	}
-	return uint(n)
 }
 
 func less(n uint) uint {

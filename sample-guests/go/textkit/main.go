@@ -4,8 +4,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"strings"
-	"unicode"
 
 	guesthouse "github.com/guesthouse-mcp/guesthouse/guest-sdk/go"
 	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/complete"
@@ -44,35 +42,6 @@ func textkit() *guesthouse.Server {
 func init() { guesthouse.Serve(textkit()) }
 
 func main() {}
-
-type caseVariables struct {
-	Style string `json:"style"`
-	Text  string `json:"text"`
-}
-
-func changeCase(_ context.Context, v caseVariables) (string, error) {
-	switch v.Style {
-	case "upper":
-		return strings.ToUpper(v.Text), nil
-	case "lower":
-		return strings.ToLower(v.Text), nil
-	case "title":
-		return titleCase(v.Text), nil
-	}
-	return "", resource.ErrNotFound
-}
-
-func titleCase(text string) string {
-	inWord := false
-	return strings.Map(func(r rune) rune {
-		first := !inWord
-		inWord = !unicode.IsSpace(r)
-		if first {
-			return unicode.ToUpper(r)
-		}
-		return unicode.ToLower(r)
-	}, text)
-}
 
 type rewriteArguments struct {
 	Text string  `json:"text" description:"The text to rewrite."`

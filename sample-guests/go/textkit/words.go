@@ -34,11 +34,16 @@ type slugifyInput struct {
 }
 
 func slugify(_ context.Context, in slugifyInput) (string, error) {
-	words := strings.FieldsFunc(strings.ToLower(in.Text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	words := strings.FieldsFunc(lower(in.Text), func(r rune) bool { return !isAlphanumeric(r) })
 	if len(words) == 0 {
 		return "", errors.New("The text has no letter or digit.")
 	}
 	return strings.Join(words, "-"), nil
+}
+
+// isAlphanumeric says whether the character is alphabetic or a number; vowel signs, which are no letters, are alphabetic too.
+func isAlphanumeric(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Other_Alphabetic, r)
 }
 
 func quantity(n uint, noun string) string {

@@ -11,21 +11,17 @@ import (
 	wit "github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/bindings/guesthouse_mcp_context"
 	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/convert"
 	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/host"
-	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/wit/runtime"
 	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/wit/types"
 )
 
-// Begin starts a callback; end it before its result is given to the host.
-func Begin() (ctx context.Context, end func()) { return Context(component{}), runtime.RunClock() }
+// Here is the context of the callback that is running.
+func Here() context.Context { return Context(component{}) }
 
 // component speaks to the host that runs this component.
 type component struct{}
 
 func (component) Request() *host.Request {
-	// The strings that come back need memory.
-	resume := runtime.PauseClock()
 	info := wit.Request()
-	resume()
 	if info.Tag() == types.OptionNone {
 		return nil
 	}

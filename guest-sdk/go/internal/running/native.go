@@ -4,5 +4,5 @@ package running
 
 import "context"
 
-// Begin starts a callback outside of a component, where there is no host.
-func Begin() (ctx context.Context, end func()) { return context.Background(), func() {} }
+// Here is the context of a callback outside of a component, where there is no host.
+func Here() context.Context { return context.Background() }

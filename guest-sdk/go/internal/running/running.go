@@ -1,4 +1,4 @@
-// Package running surrounds every callback: it makes the handler's context and minds the clock.
+// Package running makes the context that handlers get.
 package running
 
 import (

@@ -165,8 +165,9 @@ impl Kind {
             }
             Kind::Integer => match (number(header), number(argument.get())) {
                 (Some(header), Some(argument)) => header == argument,
-                (None, Some(_)) => header == argument.get(),
-                (_, None) => true,
+                (None, Some(_)) => false,
+                // Beyond the safe range there is no number to compare, but there is a text.
+                (_, None) => !is_numeric(argument) || header == argument.get(),
             },
         }
     }
@@ -176,6 +177,12 @@ impl Kind {
 fn number(text: &str) -> Option<f64> {
     let value: f64 = serde_json::from_str(text).ok()?;
     (value.abs() <= SAFE_INTEGER_MAX).then_some(value)
+}
+
+fn is_numeric(value: &RawValue) -> bool {
+    value
+        .get()
+        .starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
 /// The value at a path of property names.

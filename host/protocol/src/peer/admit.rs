@@ -8,7 +8,7 @@ use super::batch::Place;
 use super::{InFlight, Peer};
 use crate::effect::{Call, CallContext, CallId};
 use crate::error::RpcError;
-use crate::failure::{Answer, busy};
+use crate::failure::busy;
 use crate::handshake::{Session, duplicate_id};
 use crate::message::{RequestId, RequestMessage};
 use crate::method::Method;
@@ -121,7 +121,8 @@ impl Peer {
         };
         let asked = asked(method, &params).map_err(Refused::plain)?;
         let retry = retry(method, &params).map_err(Refused::plain)?;
-        self.check_in_flight(&id)?;
+        self.check_id(&id)?;
+        self.check_room()?;
         let Asked::Run(request) = asked else {
             return Ok(Admitted::Done(revision));
         };
@@ -152,7 +153,8 @@ impl Peer {
             return self.admit_initialize(message, place);
         }
         let RequestMessage { id, method, params } = message;
-        self.check_in_flight(&id)?;
+        self.check_id(&id)?;
+        let room = self.check_room();
         let Some(session) = self
             .session
             .as_mut()
@@ -177,6 +179,9 @@ impl Peer {
             .map(|known| asked(known, &params))
             .transpose()
             .map_err(Refused::plain)?;
+        if matches!(asked, Some(Asked::Run(_))) {
+            room?;
+        }
         session.use_id(&id).map_err(Refused::bad)?;
         let request = match asked {
             None => {
@@ -240,7 +245,8 @@ impl Peer {
                 "The message is no initialize request",
             ));
         };
-        self.check_in_flight(&id)?;
+        self.check_id(&id)?;
+        self.check_room()?;
         let call = CallId(self.count.wrapping_add(1));
         let mut session = Session::open(&asked, call, self.config.limits.request_ids_max);
         session.use_id(&id).map_err(Refused::bad)?;
@@ -259,26 +265,25 @@ impl Peer {
         )))
     }
 
-    /// An id of a call that runs is taken, whatever the era; and there is only so much room.
-    fn check_in_flight(&self, id: &RequestId) -> Result<(), Refused> {
+    /// An id of a call that runs is taken, whatever the era.
+    fn check_id(&self, id: &RequestId) -> Result<(), Refused> {
         if self.in_flight.iter().any(|running| running.id == *id) {
             return Err(Refused::bad(duplicate_id(id)));
         }
+        Ok(())
+    }
+
+    /// Only so many calls run at a time. What needs no call (`ping`) is answered all the same.
+    fn check_room(&self) -> Result<(), Refused> {
         if self.in_flight.len() < self.config.limits.in_flight_max {
             return Ok(());
         }
-        match busy(RETRY_AFTER_S) {
-            Answer::Error {
-                error,
-                status,
-                retry_after_s,
-            } => Err(Refused {
-                error,
-                status,
-                retry_after_s,
-            }),
-            Answer::Tool(_) | Answer::Nothing => Ok(()),
-        }
+        let (error, status) = busy(RETRY_AFTER_S);
+        Err(Refused {
+            error,
+            status,
+            retry_after_s: Some(RETRY_AFTER_S),
+        })
     }
 
     fn start(&mut self, ready: Ready, caller: Caller, place: Option<Place>) -> Box<Call> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use guesthouse_protocol::model::{
-    Annotations, Body, CacheHint, CacheScope, CallToolResult, Capabilities, Completion, Content, GetPromptResult,
-    Icon, IconTheme, Implementation, Media, Profile, Prompt, PromptArgument, PromptMessage, PromptPage, ReadResult,
-    Resource, ResourceContents, ResourcePage, ResourceTemplate, Role, TaskSupport, TemplatePage, Tool,
-    ToolAnnotations, ToolPage,
+    Annotations, Body, CacheHint, CacheScope, CallToolResult, Capabilities, Completion, Content,
+    GetPromptResult, Icon, IconTheme, Implementation, Media, Profile, Prompt, PromptArgument,
+    PromptMessage, PromptPage, ReadResult, Resource, ResourceContents, ResourcePage,
+    ResourceTemplate, Role, TaskSupport, TemplatePage, Tool, ToolAnnotations, ToolPage,
 };
 use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, RpcError};
 use serde_json::value::RawValue;
@@ -24,7 +24,10 @@ pub(crate) fn outcome(name: &str) -> Outcome {
     Ok(match name {
         "profile" => Reply::Profile(Box::new(profile())),
         "tools" => Reply::Tools(tools()),
-        "text" => Reply::Tool(CallToolResult { content: vec![Content::text("hi\n\"there\"")], ..Default::default() }),
+        "text" => Reply::Tool(CallToolResult {
+            content: vec![Content::text("hi\n\"there\"")],
+            ..Default::default()
+        }),
         "tool" => Reply::Tool(tool_result()),
         "structured" => Reply::Tool(CallToolResult {
             structured_content: Some(json("{\n  \"words\": 2\n}")),
@@ -37,13 +40,26 @@ pub(crate) fn outcome(name: &str) -> Outcome {
         }),
         "tool-error" => Reply::Tool(CallToolResult::error("no such city")),
         "resources" => Reply::Resources(ResourcePage {
-            resources: vec![Resource { uri: "a://b".into(), name: "b".into(), ..Default::default() }, resource()],
+            resources: vec![
+                Resource {
+                    uri: "a://b".into(),
+                    name: "b".into(),
+                    ..Default::default()
+                },
+                resource(),
+            ],
             next_cursor: Some(String::new()),
             cache: None,
         }),
-        "templates" => Reply::Templates(TemplatePage { templates: vec![Arc::new(template())], ..Default::default() }),
+        "templates" => Reply::Templates(TemplatePage {
+            templates: vec![Arc::new(template())],
+            ..Default::default()
+        }),
         "resource" => Reply::Resource(read_result()),
-        "prompts" => Reply::Prompts(PromptPage { prompts: vec![Arc::new(prompt())], ..Default::default() }),
+        "prompts" => Reply::Prompts(PromptPage {
+            prompts: vec![Arc::new(prompt())],
+            ..Default::default()
+        }),
         "prompt" => Reply::Prompt(prompt_result()),
         "completion" => Reply::Completion(Completion {
             values: (0..101).map(|number| number.to_string()).collect(),
@@ -56,21 +72,36 @@ pub(crate) fn outcome(name: &str) -> Outcome {
 }
 
 fn failure_named(name: &str) -> Failure {
-    let not_found = |kind, name: &str| Failure::NotFound { kind, name: name.to_owned() };
+    let not_found = |kind, name: &str| Failure::NotFound {
+        kind,
+        name: name.to_owned(),
+    };
     match name {
         "method" => Failure::MethodNotFound,
         "tool" => not_found(NotFound::Tool, "nope"),
         "prompt" => not_found(NotFound::Prompt, "nope"),
         "resource" => not_found(NotFound::Resource, "a://nope"),
         "template" => not_found(NotFound::Template, "a://{nope}"),
-        "arguments" => Failure::InvalidArguments { pointer: "/text".into(), message: "must be a string".into() },
+        "arguments" => Failure::InvalidArguments {
+            pointer: "/text".into(),
+            message: "must be a string".into(),
+        },
         "params" => Failure::InvalidParams("no such cursor".into()),
         "capability" => Failure::MissingClientCapability(json(r#"{"sampling":{}}"#)),
-        "own" => Failure::Rpc(RpcError { code: 42, message: "own".into(), data: Some(json("[1]")) }),
-        "reserved" => Failure::Rpc(RpcError { code: -32603, message: "secret".into(), data: None }),
-        "crash" => {
-            Failure::Internal { kind: InternalKind::HandlerCrash, text: "Tool echo of guest textkit crashed".into() }
-        }
+        "own" => Failure::Rpc(RpcError {
+            code: 42,
+            message: "own".into(),
+            data: Some(json("[1]")),
+        }),
+        "reserved" => Failure::Rpc(RpcError {
+            code: -32603,
+            message: "secret".into(),
+            data: None,
+        }),
+        "crash" => Failure::Internal {
+            kind: InternalKind::HandlerCrash,
+            text: "Tool echo of guest textkit crashed".into(),
+        },
         "busy" => Failure::Busy { retry_after_s: 3 },
         "cancelled" => Failure::Cancelled,
         _ => panic!("no such failure: {name}"),
@@ -78,7 +109,11 @@ fn failure_named(name: &str) -> Failure {
 }
 
 pub(crate) fn server_info() -> Implementation {
-    Implementation { name: "guesthouse".into(), version: "0.1.0".into(), ..Default::default() }
+    Implementation {
+        name: "guesthouse".into(),
+        version: "0.1.0".into(),
+        ..Default::default()
+    }
 }
 
 pub(crate) fn profile() -> Profile {
@@ -100,7 +135,10 @@ pub(crate) fn profile() -> Profile {
             list_changed: true,
             subscribe: true,
         },
-        cache: Some(CacheHint { ttl_ms: 60_000, scope: CacheScope::Public }),
+        cache: Some(CacheHint {
+            ttl_ms: 60_000,
+            scope: CacheScope::Public,
+        }),
     }
 }
 
@@ -156,7 +194,10 @@ pub(crate) fn tools() -> ToolPage {
     ToolPage {
         tools: vec![Arc::new(plain), Arc::new(full)],
         next_cursor: Some("next".into()),
-        cache: Some(CacheHint { ttl_ms: 5, scope: CacheScope::Public }),
+        cache: Some(CacheHint {
+            ttl_ms: 5,
+            scope: CacheScope::Public,
+        }),
     }
 }
 
@@ -197,11 +238,20 @@ fn contents() -> ResourceContents {
 }
 
 fn read_result() -> ReadResult {
-    let blob = ResourceContents { body: Body::Blob(Bytes::from_static(b"\0\xff")), mime_type: None, ..contents() };
+    let blob = ResourceContents {
+        body: Body::Blob(Bytes::from_static(b"\0\xff")),
+        mime_type: None,
+        ..contents()
+    };
     ReadResult {
         contents: vec![contents(), blob],
-        cache: Some(CacheHint { ttl_ms: 7, scope: CacheScope::Private }),
-        meta: Some(json(r#"{"io.modelcontextprotocol/serverInfo":{"name":"spoofed","version":"9"},"a":1}"#)),
+        cache: Some(CacheHint {
+            ttl_ms: 7,
+            scope: CacheScope::Private,
+        }),
+        meta: Some(json(
+            r#"{"io.modelcontextprotocol/serverInfo":{"name":"spoofed","version":"9"},"a":1}"#,
+        )),
     }
 }
 
@@ -217,7 +267,10 @@ fn prompt() -> Prompt {
                 description: Some("which".into()),
                 required: true,
             },
-            PromptArgument { name: "more".into(), ..Default::default() },
+            PromptArgument {
+                name: "more".into(),
+                ..Default::default()
+            },
         ],
         icons: vec![icon()],
         meta: meta(),
@@ -232,11 +285,19 @@ pub(crate) fn all_content() -> Vec<Content> {
         meta: meta(),
     };
     vec![
-        Content::Text { text: "t".into(), annotations: Some(annotations()), meta: meta() },
+        Content::Text {
+            text: "t".into(),
+            annotations: Some(annotations()),
+            meta: meta(),
+        },
         Content::Image(media("image/png")),
         Content::Audio(media("audio/wav")),
         Content::Link(Box::new(resource())),
-        Content::Embedded { contents: contents(), annotations: Some(annotations()), meta: meta() },
+        Content::Embedded {
+            contents: contents(),
+            annotations: Some(annotations()),
+            meta: meta(),
+        },
     ]
 }
 
@@ -253,7 +314,10 @@ fn prompt_result() -> GetPromptResult {
     let message = |role| move |content| PromptMessage { role, content };
     GetPromptResult {
         description: Some("a prompt".into()),
-        messages: all_content().into_iter().map(message(Role::Assistant)).collect(),
+        messages: all_content()
+            .into_iter()
+            .map(message(Role::Assistant))
+            .collect(),
         meta: meta(),
     }
 }

@@ -1,6 +1,7 @@
 import { quantity } from "./text.js";
 
-const hunkHeader = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
+const hunkHeader = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+const linesMax = 2 ** 32 - 1;
 
 export function summarizeDiff(diff) {
   const reader = new DiffReader();
@@ -38,8 +39,9 @@ class DiffReader {
     this.newLeft = 0;
     if (line.startsWith("diff --git ")) {
       this.start();
-      const at = line.lastIndexOf(" b/");
-      if (at >= 0) this.file.path = line.slice(at + 3);
+      const names = line.slice("diff --git ".length);
+      const at = names.lastIndexOf(" b/");
+      this.file.path = at < 0 ? names : names.slice(at + " b/".length);
     } else if (line.startsWith("--- ")) {
       if (!this.file || this.settled) this.start();
       this.settled = true;
@@ -57,13 +59,14 @@ class DiffReader {
   }
 
   readHeader(line) {
-    const header = hunkHeader.exec(line);
+    const [, ...header] = hunkHeader.exec(line) ?? [];
+    const [, oldLines, , newLines] = header.map((digits) => Number(digits ?? 1));
     if (line.startsWith("new file mode ")) this.file.change = "added";
     else if (line.startsWith("deleted file mode ")) this.file.change = "deleted";
     else if (line.startsWith("rename to ")) Object.assign(this.file, { change: "renamed", path: line.slice("rename to ".length) });
-    else if (header) {
-      this.oldLeft = Number(header[1] ?? 1);
-      this.newLeft = Number(header[2] ?? 1);
+    else if (header.length > 0 && header.every((digits) => !(Number(digits) > linesMax))) {
+      this.oldLeft = oldLines;
+      this.newLeft = newLines;
       this.settled = true;
     }
   }
@@ -74,8 +77,8 @@ class DiffReader {
     const isContext = line === "" || line.startsWith(" ");
     if (isAddition) this.file.additions += 1;
     if (isDeletion) this.file.deletions += 1;
-    if (isAddition || isContext) this.newLeft -= 1;
-    if (isDeletion || isContext) this.oldLeft -= 1;
+    if (isAddition || isContext) this.newLeft = Math.max(0, this.newLeft - 1);
+    if (isDeletion || isContext) this.oldLeft = Math.max(0, this.oldLeft - 1);
     return isAddition || isDeletion || isContext || line.startsWith("\\");
   }
 }

@@ -11,7 +11,8 @@ export function countWords(text) {
 }
 
 export function slugify(text) {
-  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu);
+  // Vowel signs, which are no letters, are alphabetic too.
+  const words = text.toLowerCase().match(/[\p{Alphabetic}\p{N}]+/gu);
   if (!words) throw new Error("The text has no letter or digit.");
   return words.join("-");
 }

@@ -14,13 +14,11 @@ import (
 func Complete(
 	of wit.Reference, argument, value string, resolved []types.Tuple2[string, string],
 ) types.Result[wit.Completions, guesthouse_mcp_types.Error] {
-	ctx, end := running.Begin()
-	defer end()
 	settled := make(map[string]string, len(resolved))
 	for _, pair := range resolved {
 		settled[pair.F0] = pair.F1
 	}
-	values, err := registry.Served().Complete(ctx, reference(of), argument, value, settled)
+	values, err := registry.Served().Complete(running.Here(), reference(of), argument, value, settled)
 	if err != nil {
 		return types.Err[wit.Completions](convert.Error(err))
 	}

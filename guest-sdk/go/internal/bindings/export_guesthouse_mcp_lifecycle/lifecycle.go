@@ -7,7 +7,6 @@ import (
 	wit "github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/bindings/guesthouse_mcp_lifecycle"
 	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/convert"
 	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/registry"
-	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/running"
 	"github.com/guesthouse-mcp/guesthouse/guest-sdk/go/internal/wit/types"
 )
 
@@ -22,8 +21,6 @@ func Describe() wit.ServerInfo {
 
 // Init takes the operator's configuration.
 func Init(config string) types.Result[types.Unit, string] {
-	_, end := running.Begin()
-	defer end()
 	if err := registry.Served().Init(json.RawMessage(config)); err != nil {
 		return types.Err[types.Unit](err.Error())
 	}

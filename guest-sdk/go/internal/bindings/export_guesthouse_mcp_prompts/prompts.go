@@ -30,13 +30,11 @@ func ListPrompts(types.Option[string]) types.Result[wit.PromptPage, guesthouse_m
 
 // GetPrompt renders a prompt.
 func GetPrompt(name string, arguments []types.Tuple2[string, string]) types.Result[wit.PromptOutcome, guesthouse_mcp_types.Error] {
-	ctx, end := running.Begin()
-	defer end()
 	values := make(map[string]string, len(arguments))
 	for _, argument := range arguments {
 		values[argument.F0] = argument.F1
 	}
-	rendered, err := registry.Served().GetPrompt(ctx, name, values)
+	rendered, err := registry.Served().GetPrompt(running.Here(), name, values)
 	if err != nil {
 		return types.Err[wit.PromptOutcome](convert.Error(err))
 	}

@@ -38,9 +38,7 @@ func ListTemplates(types.Option[string]) types.Result[wit.TemplatePage, guesthou
 
 // ReadResource reads a resource.
 func ReadResource(uri string) types.Result[wit.ReadOutcome, guesthouse_mcp_types.Error] {
-	ctx, end := running.Begin()
-	defer end()
-	read, err := registry.Served().ReadResource(ctx, uri)
+	read, err := registry.Served().ReadResource(running.Here(), uri)
 	if err != nil {
 		return types.Err[wit.ReadOutcome](convert.Error(err))
 	}

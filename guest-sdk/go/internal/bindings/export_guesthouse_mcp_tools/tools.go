@@ -28,9 +28,7 @@ func ListTools(types.Option[string]) types.Result[wit.ToolPage, guesthouse_mcp_t
 
 // CallTool runs a tool.
 func CallTool(name, arguments string) types.Result[wit.ToolOutcome, guesthouse_mcp_types.Error] {
-	ctx, end := running.Begin()
-	defer end()
-	result, err := registry.Served().CallTool(ctx, name, json.RawMessage(arguments))
+	result, err := registry.Served().CallTool(running.Here(), name, json.RawMessage(arguments))
 	if err != nil {
 		return types.Err[wit.ToolOutcome](convert.Error(err))
 	}

@@ -28,12 +28,14 @@ func cabiRealloc(old unsafe.Pointer, oldSize, align, size uintptr) unsafe.Pointe
 	if !started {
 		return allocateEarly(align, size)
 	}
-	resume := PauseClock()
+	// While the host asks for memory, a component may call nothing outside of itself. Yet an allocation may start a garbage
+	// collection, which reads the clock; so the adapter makes it stand still meanwhile.
+	setClockPaused(true)
 	memory := Allocate(&received, size, align)
 	if old != nil {
 		copy(unsafe.Slice((*byte)(memory), size), unsafe.Slice((*byte)(old), min(oldSize, size)))
 	}
-	resume()
+	setClockPaused(false)
 	return memory
 }
 
@@ -49,28 +51,3 @@ func allocateEarly(align, size uintptr) unsafe.Pointer {
 
 //go:wasmimport wasi_snapshot_preview1 adapter_monotonic_clock_set_paused
 func setClockPaused(paused bool)
-
-var clockPaused bool
-
-// PauseClock makes Go's clock stand still until the returned function is called.
-//
-// While the host asks for memory, a component may call nothing outside of itself. Yet Go reads the clock when it collects
-// garbage, and whenever it schedules a goroutine while a timer is running. So the clock stands still except while a
-// handler runs, and also during calls of the host that return something which needs memory.
-func PauseClock() (resume func()) { return switchClock(true) }
-
-// RunClock lets Go's clock go on until the returned function is called.
-func RunClock() (restore func()) { return switchClock(false) }
-
-func switchClock(paused bool) func() {
-	before := clockPaused
-	setPaused(paused)
-	return func() { setPaused(before) }
-}
-
-func setPaused(paused bool) {
-	if paused != clockPaused {
-		setClockPaused(paused)
-		clockPaused = paused
-	}
-}
