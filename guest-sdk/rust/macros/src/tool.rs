@@ -10,11 +10,32 @@ use crate::params::{self, Param, Shape};
 use crate::{about, docs, literal};
 
 pub const KEYS: &[&str] = &[
-    "name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "task", "output", "input_schema",
-    "output_schema", "meta",
+    "name",
+    "title",
+    "description",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "task",
+    "output",
+    "input_schema",
+    "output_schema",
+    "meta",
 ];
 const ARG_KEYS: &[&str] = &[
-    "name", "description", "default", "min", "max", "min_length", "max_length", "min_items", "max_items", "pattern", "format", "one_of",
+    "name",
+    "description",
+    "default",
+    "min",
+    "max",
+    "min_length",
+    "max_length",
+    "min_items",
+    "max_items",
+    "pattern",
+    "format",
+    "one_of",
     "header",
 ];
 
