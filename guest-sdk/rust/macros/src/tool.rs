@@ -186,8 +186,11 @@ impl Tool {
                 (false, None) => quote_spanned!(param.span=> let #local: #ty = arguments.required(#name, #read)?;),
                 (true, _) => quote_spanned!(param.span=> let #local: ::core::option::Option<#ty> = arguments.optional(#name, #read)?;),
                 (false, Some(default)) => {
-                    let into = literal::is_text(default).then(|| quote!(.into()));
-                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name, #read)?.unwrap_or_else(|| #default #into);)
+                    let default = match literal::is_text(default) {
+                        true => quote!(unwrap_or_else(|| #default.into())),
+                        false => quote!(unwrap_or(#default)),
+                    };
+                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name, #read)?.#default;)
                 }
             });
             passed.push(param.passed(&quote!(#local)));
