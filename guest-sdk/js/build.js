@@ -24,14 +24,23 @@ async function build({ entry, wit, out }) {
   const interfaces = interfacesOf(server);
   const lines = [...["context", "changes", ...wasi].map((name) => `  import ${name};`), ...interfaces.map((name) => `  export ${name};`)];
   await writeFile(path.join(wit, "guest.wit"), `package ${contract};\n\nworld js-guest {\n${lines.join("\n")}\n}\n`);
-  const { component } = await componentize({ witPath: wit, jsSource: await bundle(entry, interfaces), world: "js-guest", sync: true });
-  await writeFile(out, component);
+  const jsSource = await bundle(entry, interfaces);
+  await writeFile(out, await compile({ witPath: wit, jsSource, world: "js-guest", sync: true }));
+}
+
+// Runs the modules in the guest's engine, and takes a snapshot of it.
+async function compile(options) {
+  try {
+    return (await componentize(options)).component;
+  } catch (error) {
+    throw new BuildError(error.message.replace(/^: |Failed to (evaluate|finish)[^:]*: /g, "").trim());
+  }
 }
 
 // Runs the author's modules here in Node, to see which parts the server has.
 async function load(entry, out) {
   const file = `${out}.${process.pid}.mjs`;
-  await run({ entryPoints: [entry], outfile: file, packages: "bundle", banner: { js: nodeRequire } });
+  await run({ entryPoints: [entry], outfile: file, sourcemap: "inline", banner: { js: nodeRequire } });
   try {
     const { default: server } = await import(pathToFileURL(file));
     if (!isServer(server)) throw new BuildError(`${entry} must have the result of defineServer as its default export`);
@@ -41,6 +50,7 @@ async function load(entry, out) {
   }
 }
 
+process.setSourceMapsEnabled(true);
 const nodeRequire = 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);';
 
 try {

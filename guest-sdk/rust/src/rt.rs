@@ -1,6 +1,6 @@
 //! What the macros' code refers to; not for use by hand.
 
-pub use crate::arguments::Arguments;
+pub use crate::arguments::{Arguments, As, BySerde, Direct};
 pub use crate::completion::{finish as finish_completion, from_list};
 pub use crate::export::{Exported, Instance, Slot};
 pub use crate::prompt::{ArgumentSpec, PromptSpec, argument, finish as finish_prompt, page as prompt_page, parse, required};

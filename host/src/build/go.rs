@@ -91,8 +91,6 @@ fn interface_of(export: &str) -> anyhow::Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
     use super::*;
 
     #[test]

@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_key_names_release_and_commit() {
-        let version = "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\ncommit-hash: 59807616e1fa2540\nrelease: 1.95.0\nLLVM version: 22";
+        let version =
+            "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\ncommit-hash: 59807616e1fa2540\nrelease: 1.95.0\nLLVM version: 22";
         assert_eq!(key(version).unwrap(), "1.95.0-59807616e");
         assert_eq!(key("release: 1.96.0-beta (x)\ncommit-hash: unknown").unwrap(), "1.96.0-beta__x_-unknown");
         assert!(key("nonsense").unwrap_err().to_string().contains("nonsense"));

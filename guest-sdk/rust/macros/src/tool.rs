@@ -160,12 +160,13 @@ impl Tool {
                 continue;
             };
             let (local, name) = (param.local(), &param.name);
+            let read = quote_spanned!(param.span=> |text| (&::guesthouse::rt::As::<#ty>::NEW).read(text));
             reads.push(match (param.is_optional(), param.attr.expr("default")?) {
-                (false, None) => quote_spanned!(param.span=> let #local: #ty = arguments.required(#name)?;),
-                (true, _) => quote_spanned!(param.span=> let #local: ::core::option::Option<#ty> = arguments.optional(#name)?;),
+                (false, None) => quote_spanned!(param.span=> let #local: #ty = arguments.required(#name, #read)?;),
+                (true, _) => quote_spanned!(param.span=> let #local: ::core::option::Option<#ty> = arguments.optional(#name, #read)?;),
                 (false, Some(default)) => {
                     let into = literal::is_text(default).then(|| quote!(.into()));
-                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name)?.unwrap_or_else(|| #default #into);)
+                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name, #read)?.unwrap_or_else(|| #default #into);)
                 }
             });
             passed.push(param.passed(&quote!(#local)));
@@ -173,7 +174,13 @@ impl Tool {
         if reads.is_empty() {
             return Ok((quote!(), passed));
         }
-        Ok((quote!(let arguments = ::guesthouse::rt::Arguments::of(arguments)?; #(#reads)*), passed))
+        let parse = quote! {
+            #[allow(unused_imports)]
+            use ::guesthouse::rt::{BySerde as _, Direct as _};
+            let arguments = ::guesthouse::rt::Arguments::of(arguments)?;
+            #(#reads)*
+        };
+        Ok((parse, passed))
     }
 }
 
