@@ -39,7 +39,7 @@ pub struct Client {
 
 enum Link {
     Http { address: SocketAddr, path: String, session: Option<String>, _host: Host },
-    Stdio { input: ChildStdin, output: Lines<BufReader<ChildStdout>>, _child: Child },
+    Stdio { input: ChildStdin, output: Box<Lines<BufReader<ChildStdout>>>, _child: Box<Child> },
     Memory { client: memory::Client, _host: Host },
 }
 
@@ -78,8 +78,8 @@ impl Client {
                     .kill_on_drop(true)
                     .spawn()
                     .unwrap();
-                let output = BufReader::new(child.stdout.take().unwrap()).lines();
-                Link::Stdio { input: child.stdin.take().unwrap(), output, _child: child }
+                let output = Box::new(BufReader::new(child.stdout.take().unwrap()).lines());
+                Link::Stdio { input: child.stdin.take().unwrap(), output, _child: Box::new(child) }
             }
             Transport::Memory => {
                 let host = Host::start(Config::default(), vec![source(folder)]).await.unwrap();
