@@ -279,7 +279,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    
+
     use super::*;
 
     #[test]

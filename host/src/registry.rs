@@ -128,10 +128,8 @@ impl Registry {
             Prefix::Always => true,
             Prefix::Never => false,
         };
-        let single = guests
-            .iter()
-            .map(|guest| Ok((guest.name.clone(), Arc::new(View::of_guest(config, guest.clone())?))))
-            .collect::<Result<_>>()?;
+        let single =
+            guests.iter().map(|guest| Ok((guest.name.clone(), Arc::new(View::of_guest(config, guest.clone())?)))).collect::<Result<_>>()?;
         let merged = Arc::new(View::merged(config, guests, prefixed)?);
         Ok(Self { merged, single })
     }

@@ -51,11 +51,8 @@ impl Up {
 /// Gives guests that the configuration names by their file the configured name.
 fn named(found: BTreeMap<String, Source>, config: &Config) -> Result<BTreeMap<String, Source>> {
     let mut guests = BTreeMap::new();
-    let configured: Vec<(String, PathBuf)> = config
-        .guest
-        .iter()
-        .filter_map(|(name, guest)| Some((name.clone(), guest.file.as_ref()?.canonicalize().ok()?)))
-        .collect();
+    let configured: Vec<(String, PathBuf)> =
+        config.guest.iter().filter_map(|(name, guest)| Some((name.clone(), guest.file.as_ref()?.canonicalize().ok()?))).collect();
     for (name, source) in found {
         let key = configured.iter().find(|(_, file)| file == source.path()).map_or(name, |(key, _)| key.clone());
         if guests.contains_key(&key) {

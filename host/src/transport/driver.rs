@@ -196,10 +196,14 @@ impl Writer {
                     }
                 }
             }
-            while frames.len() < WRITE_LEN_MAX && let Ok(frame) = self.frames.try_recv() {
+            while frames.len() < WRITE_LEN_MAX
+                && let Ok(frame) = self.frames.try_recv()
+            {
                 frames.push(frame);
             }
-            while responses.len() < WRITE_LEN_MAX && let Ok(response) = self.responses.try_recv() {
+            while responses.len() < WRITE_LEN_MAX
+                && let Ok(response) = self.responses.try_recv()
+            {
                 responses.push(response);
             }
             // Where nobody waits any more, the call is over, and nothing may be sent for it.
@@ -218,5 +222,97 @@ impl Writer {
         // Whoever waits for this may have given up.
         let _ = self.done.send(());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::transport::testing::{Fake, call};
+    use guesthouse_protocol::TransportKind;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Says the same message as often as it is asked, and counts that.
+    struct Endless(Arc<AtomicUsize>, Bytes);
+
+    impl Source for Endless {
+        async fn next(&mut self) -> Option<Result<Bytes, Refusal>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Some(Ok(self.1.clone()))
+        }
+    }
+
+    /// Never gets rid of anything.
+    struct Stuck;
+
+    impl Sink for Stuck {
+        async fn write(&mut self, _messages: &[Bytes]) -> io::Result<()> {
+            std::future::pending().await
+        }
+    }
+
+    /// Keeps each write.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<Vec<Bytes>>>>);
+
+    impl Sink for Kept {
+        async fn write(&mut self, messages: &[Bytes]) -> io::Result<()> {
+            self.0.lock().unwrap().push(messages.to_vec());
+            Ok(())
+        }
+    }
+
+    fn connection(change: impl FnOnce(&mut Config)) -> (Connection<Fake>, Writer) {
+        let mut config = Config::default();
+        change(&mut config);
+        let fake = Fake::new(config);
+        let peer = Peer::new(fake.peer_config(&Endpoint::Merged, TransportKind::Memory).unwrap());
+        Connection::new(fake, Endpoint::Merged, peer)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_not_read_either() {
+        let (connection, writer) = connection(|config| config.limits.queue = 4);
+        let taken = Arc::new(AtomicUsize::new(0));
+        let ping = Bytes::from(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        let writing = tokio::spawn(writer.run(Stuck));
+        let running = tokio::spawn(connection.run(Endless(taken.clone(), ping), std::future::pending(), Duration::ZERO));
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        let count = taken.load(Ordering::Relaxed);
+        assert!((4..=2 * WRITE_LEN_MAX).contains(&count), "{count} messages were taken in");
+        writing.abort();
+        running.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_ready_goes_out_in_one_write_frames_first() {
+        let (connection, writer) = connection(|_| {});
+        for id in 0..3 {
+            connection.responses.try_send(Bytes::from(format!("response {id}"))).unwrap();
+        }
+        let (written, on_the_wire) = oneshot::channel();
+        let (nobody_waits, _) = oneshot::channel();
+        connection.frames.try_send(Frame { message: "late".into(), written: nobody_waits }).unwrap();
+        connection.frames.try_send(Frame { message: "frame".into(), written }).unwrap();
+        drop(connection);
+        let sink = Kept::default();
+        writer.run(sink.clone()).await.unwrap();
+        on_the_wire.await.unwrap();
+        assert_eq!(*sink.0.lock().unwrap(), [["frame", "response 0", "response 1", "response 2"]]);
+    }
+
+    #[tokio::test]
+    async fn the_host_has_room_for_so_many_calls_and_no_more() {
+        let (mut connection, _writer) = connection(|config| config.limits.requests = 2);
+        for id in 0..3 {
+            connection.received(Ok(call(id, "wait", "").into()));
+        }
+        assert_eq!((connection.calls.len(), connection.outbox.len()), (2, 1));
+        let answer = std::str::from_utf8(&connection.outbox[0]).unwrap();
+        assert!(answer.contains("\"id\":2") && answer.contains("\"busy\""), "{answer}");
     }
 }

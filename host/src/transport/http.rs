@@ -96,7 +96,7 @@ async fn serve_on<S: Service>(service: Arc<S>, listener: std::net::TcpListener, 
                 }
             }
             Some(_) = connections.join_next() => {}
-            _ = sweep.tick() => server.sessions.sweep(),
+            now = sweep.tick() => server.sessions.sweep(now),
         }
     }
     drop(listener);
@@ -125,7 +125,11 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Option<(TcpStr
 }
 
 /// Serves one connection to its end.
-fn connection<S: Service>(server: Arc<Server<S>>, stream: TcpStream, graceful: &GracefulShutdown) -> impl Future<Output = ()> + Send + use<S> {
+fn connection<S: Service>(
+    server: Arc<Server<S>>,
+    stream: TcpStream,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + Send + use<S> {
     // Without this an answer in two segments waits for the client's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("cannot set TCP_NODELAY: {error}");

@@ -48,7 +48,8 @@ pub fn connect(shared: Arc<Shared>, endpoint: Endpoint) -> Result<Client> {
 }
 
 fn open<S: Service>(service: Arc<S>, endpoint: Endpoint) -> Result<Client> {
-    let config = service.peer_config(&endpoint, TransportKind::Memory).ok_or_else(|| anyhow!("nothing is served at {}", endpoint.path()))?;
+    let config =
+        service.peer_config(&endpoint, TransportKind::Memory).ok_or_else(|| anyhow!("nothing is served at {}", endpoint.path()))?;
     let (connection, writer) = Connection::new(service, endpoint, Peer::new(config));
     let (outgoing, incoming) = mpsc::channel(QUEUE_LEN);
     let inbox = Arc::new(Mutex::new(Inbox::default()));
@@ -177,4 +178,75 @@ fn modern_meta() -> Value {
         META_CAPABILITIES: {},
         META_CLIENT: { "name": "guesthouse", "version": env!("CARGO_PKG_VERSION") },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::transport::testing::{Fake, call, reaches};
+
+    fn connected() -> (Arc<Fake>, Client) {
+        let fake = Fake::new(Config::default());
+        let client = open(fake.clone(), Endpoint::Merged).unwrap();
+        (fake, client)
+    }
+
+    #[tokio::test]
+    async fn requests_of_one_client_run_side_by_side() {
+        let (fake, client) = connected();
+        let wait = client.request("tools/call", json!({ "name": "wait" }));
+        let echo = async {
+            let answer = client.request("tools/call", json!({ "name": "echo", "arguments": { "a": 1 } })).await.unwrap();
+            fake.release.add_permits(1);
+            answer
+        };
+        let (waited, echoed) = tokio::join!(wait, echo);
+        assert_eq!(waited.unwrap()["result"]["content"][0]["text"], "waited");
+        assert_eq!(echoed["result"]["content"][0]["text"], r#"{"a":1}"#);
+        assert!(lock(&client.inbox).waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_handshake_session_is_possible() {
+        let (_fake, client) = connected();
+        let mut messages = client.messages();
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let opened = client.request("initialize", hello).await.unwrap();
+        assert_eq!(opened["result"]["protocolVersion"], "2025-06-18");
+        client.notify("notifications/initialized", json!({})).await.unwrap();
+        let log = json!({ "name": "log" }).as_object().unwrap().clone();
+        assert!(client.request_as_is("tools/call", log).await.unwrap()["result"].is_object());
+        assert_eq!(messages.next().await.unwrap()["method"], "notifications/message");
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_raw_is_answered_among_the_messages() {
+        let (_fake, client) = connected();
+        let mut messages = client.messages();
+        client.send("{").await.unwrap();
+        assert_eq!(messages.next().await.unwrap()["error"]["code"], -32700);
+        client.send(call(77, "echo", "")).await.unwrap();
+        assert_eq!(messages.next().await.unwrap()["id"], 77);
+        assert!(client.request("tools/list", json!([])).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn dropping_the_client_cancels_its_calls() {
+        let (fake, client) = connected();
+        client.send(call(1, "wait", "")).await.unwrap();
+        let mut messages = client.messages();
+        reaches(&fake.begun, 1).await;
+        drop(client);
+        reaches(&fake.stopped, 1).await;
+        assert_eq!(messages.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_host_fails_one_request() {
+        let (_fake, client) = connected();
+        let answer = client.request("tools/call", json!({ "name": "panic" })).await.unwrap();
+        assert_eq!(answer["error"]["code"], -32603);
+        assert!(client.request("tools/list", json!({})).await.unwrap()["result"].is_object());
+    }
 }

@@ -31,7 +31,7 @@ const READ_QUEUE_LEN: usize = 2;
 /// Serves one client on standard input and output until the input ends, the output is closed, or `stop` resolves.
 pub async fn serve(shared: Arc<Shared>, endpoint: Endpoint, stop: impl Future<Output = ()> + Send) -> Result<()> {
     // Nothing else writes to standard output while this runs, so its lock and its line buffer are only in the way.
-    let output = std::fs::File::from(rustix_dup_stdout()?);
+    let output = std::fs::File::from(own_stdout()?);
     serve_on(shared, endpoint, io::stdin(), output, stop).await
 }
 
@@ -56,7 +56,7 @@ async fn serve_on<S: Service>(
 }
 
 /// A file of its own on standard output, without a buffer.
-fn rustix_dup_stdout() -> Result<std::os::fd::OwnedFd> {
+fn own_stdout() -> Result<std::os::fd::OwnedFd> {
     use std::os::fd::AsFd;
     io::stdout().as_fd().try_clone_to_owned().context("cannot use the standard output")
 }
@@ -134,5 +134,123 @@ impl<W: Write + Send> Sink for LineSink<W> {
         // One large answer must not hold memory for ever.
         self.buffer.shrink_to(READ_BYTES_MAX);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::config::units::Size;
+    use crate::transport::testing::{Fake, call, reaches};
+    use std::io::{BufRead, BufReader, PipeReader, PipeWriter, pipe};
+    use std::time::Instant;
+    use tokio::sync::oneshot;
+    use tokio::task::JoinHandle;
+
+    struct Process {
+        fake: Arc<Fake>,
+        input: PipeWriter,
+        output: BufReader<PipeReader>,
+        stop: oneshot::Sender<()>,
+        task: JoinHandle<Result<()>>,
+    }
+
+    fn start(change: impl FnOnce(&mut Config)) -> Process {
+        let mut config = Config::default();
+        change(&mut config);
+        let fake = Fake::new(config);
+        let ((stdin, input), (output, stdout)) = (pipe().unwrap(), pipe().unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let service = fake.clone();
+        let task = tokio::spawn(async move { serve_on(service, Endpoint::Merged, stdin, stdout, async { drop(stopped.await) }).await });
+        Process { fake, input, output: BufReader::new(output), stop, task }
+    }
+
+    /// The next line, read by a thread that may block.
+    async fn line(output: BufReader<PipeReader>) -> (String, BufReader<PipeReader>) {
+        let read = move || {
+            let (mut line, mut output) = (String::new(), output);
+            output.read_line(&mut line).unwrap();
+            (line, output)
+        };
+        tokio::task::spawn_blocking(read).await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_was_asked_before_the_end_of_input_is_answered() {
+        let Process { mut input, mut output, task, stop, .. } = start(|config| config.limits.message = Size(1_000));
+        let long = "x".repeat(5_000);
+        // The last line has no line break, as `printf` without one writes it.
+        let lines = [call(1, "echo", ""), long, "{".into(), call(2, "echo", "")].join("\n");
+        input.write_all(lines.as_bytes()).unwrap();
+        drop(input);
+        let mut answers = Vec::new();
+        loop {
+            let (answer, rest) = line(output).await;
+            output = rest;
+            if answer.is_empty() {
+                break;
+            }
+            answers.push(answer);
+        }
+        task.await.unwrap().unwrap();
+        drop(stop);
+        assert_eq!(answers.len(), 4, "{answers:?}");
+        for part in ["\"id\":1,\"result\"", "\"id\":2,\"result\"", "message_too_long", "-32700"] {
+            assert_eq!(answers.iter().filter(|answer| answer.contains(part)).count(), 1, "{part}: {answers:?}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_call_that_does_not_end_is_stopped_soon_after_the_input() {
+        let Process { fake, mut input, output, task, stop } = start(|_| {});
+        writeln!(input, "{}", call(1, "wait", "")).unwrap();
+        reaches(&fake.begun, 1).await;
+        let ended = Instant::now();
+        drop(input);
+        task.await.unwrap().unwrap();
+        let took = ended.elapsed();
+        assert!(took >= GRACE && took < GRACE * 10, "{took:?}");
+        reaches(&fake.stopped, 1).await;
+        assert_eq!(line(output).await.0, "");
+        drop(stop);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn requests_run_side_by_side_and_can_be_cancelled() {
+        let Process { fake, mut input, output, task, stop } = start(|_| {});
+        writeln!(input, "{}\n{}", call(1, "wait", ""), call(2, "echo", "")).unwrap();
+        let (answer, output) = line(output).await;
+        assert!(answer.contains("\"id\":2"), "{answer}");
+        writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1}}}}"#).unwrap();
+        reaches(&fake.stopped, 1).await;
+        stop.send(()).unwrap();
+        task.await.unwrap().unwrap();
+        assert_eq!(line(output).await.0, "");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_report_is_written_before_the_call_goes_on() {
+        let Process { fake, mut input, mut output, stop, .. } = start(|_| {});
+        writeln!(input, "{}", call(1, "report", "\"progressToken\":\"t\",")).unwrap();
+        for step in 1..=2 {
+            let (report, rest) = line(output).await;
+            output = rest;
+            assert!(report.contains("notifications/progress") && report.contains(&format!("\"progress\":{step}")), "{report}");
+            reaches(&fake.reported, step).await;
+            fake.release.add_permits(1);
+        }
+        assert!(line(output).await.0.contains("reported"));
+        drop(stop);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_client_that_closes_the_output_ends_it() {
+        let Process { mut input, output, task, stop, .. } = start(|_| {});
+        drop(output);
+        writeln!(input, "{}", call(1, "echo", "")).unwrap();
+        task.await.unwrap().unwrap();
+        drop((input, stop));
     }
 }

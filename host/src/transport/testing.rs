@@ -1,1 +1,185 @@
-//! x
+//! A service without guests, for the transports' own tests: tools that answer, wait, report and fail on demand.
+
+use super::Service;
+use crate::config::{Config, Mode};
+use crate::dispatch::{Frame, FrameSender};
+use crate::registry::Endpoint;
+use ::http::HeaderMap;
+use guesthouse_protocol::http::ParamHeaders;
+use guesthouse_protocol::model::{CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Reply, Request, ToolPage};
+use guesthouse_protocol::{Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, TransportKind};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// Arguments of the tool `region` are repeated in a header.
+const REGION_SCHEMA: &str = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
+
+/// The service. `/mcp` and `/mcp/one` are served.
+pub(super) struct Fake {
+    config: Config,
+    requests: Arc<Semaphore>,
+    /// Each permit lets the tool `wait` end, or `report` go on after a report.
+    pub(super) release: Semaphore,
+    /// Calls that have begun, and calls that were dropped before their end.
+    pub(super) begun: watch::Sender<usize>,
+    pub(super) stopped: watch::Sender<usize>,
+    /// Reports whose sending has returned.
+    pub(super) reported: watch::Sender<usize>,
+}
+
+impl Fake {
+    pub(super) fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self {
+            requests: Arc::new(Semaphore::new(config.limits.requests)),
+            config,
+            release: Semaphore::new(0),
+            begun: watch::Sender::new(0),
+            stopped: watch::Sender::new(0),
+            reported: watch::Sender::new(0),
+        })
+    }
+
+    async fn tool(&self, name: &str, arguments: &str, mut reporter: Reporter, frames: Option<FrameSender>) -> Outcome {
+        match name {
+            "echo" | "region" => Ok(text(arguments)),
+            "wait" => {
+                self.released().await;
+                Ok(text("waited"))
+            }
+            "report" => {
+                for step in 1..=2_u8 {
+                    if let (Ok(message), Some(frames)) = (reporter.progress(step.into(), None, None), &frames) {
+                        deliver(frames, message).await;
+                        self.reported.send_modify(|count| *count += 1);
+                    }
+                    self.released().await;
+                }
+                Ok(text("reported"))
+            }
+            "log" => {
+                let message = reporter.log(LogLevel::Warning, None, RawValue::TRUE);
+                if let (Some(message), Some(frames)) = (message, &frames) {
+                    deliver(frames, message).await;
+                }
+                Ok(text("logged"))
+            }
+            "large" => Ok(text(&"x".repeat(8 << 20))),
+            "panic" => panic!("the tool `panic` was called"),
+            _ => Err(Failure::NotFound { kind: NotFound::Tool, name: name.into() }),
+        }
+    }
+
+    async fn released(&self) {
+        self.release.acquire().await.unwrap().forget();
+    }
+}
+
+impl Service for Fake {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn requests(&self) -> &Arc<Semaphore> {
+        &self.requests
+    }
+
+    fn peer_config(&self, endpoint: &Endpoint, kind: TransportKind) -> Option<Arc<PeerConfig>> {
+        if *endpoint != Endpoint::Merged && *endpoint != Endpoint::Guest("one".into()) {
+            return None;
+        }
+        let mode = match self.config.server.mode {
+            Mode::Modern => guesthouse_protocol::Mode::Modern,
+            Mode::Handshake => guesthouse_protocol::Mode::Handshake,
+            Mode::Both => guesthouse_protocol::Mode::Both,
+        };
+        let limits = &self.config.limits;
+        let parse = ParseLimits {
+            message_bytes_max: limits.message.0.try_into().unwrap(),
+            depth_max: limits.depth,
+            batch_len_max: limits.batch,
+            ..ParseLimits::default()
+        };
+        let limits = PeerLimits { parse, request_ids_max: limits.request_ids, in_flight_max: limits.requests_per_peer };
+        Some(Arc::new(PeerConfig { limits, ..PeerConfig::new(mode, kind, None) }))
+    }
+
+    fn check_param_headers(
+        &self,
+        _endpoint: &Endpoint,
+        tool: &str,
+        headers: &HeaderMap,
+        arguments: Option<&RawValue>,
+    ) -> Result<(), RpcError> {
+        if tool != "region" {
+            return Ok(());
+        }
+        let schema: &RawValue = serde_json::from_str(REGION_SCHEMA).unwrap();
+        ParamHeaders::of_schema(schema).unwrap().check(headers, arguments)
+    }
+
+    async fn run(&self, _endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> Outcome {
+        self.begun.send_modify(|count| *count += 1);
+        let mut guard = Running { fake: self, ended: false };
+        let outcome = match call.request {
+            Request::Initialize(_) | Request::Discover => Ok(Reply::Profile(Box::new(profile()))),
+            Request::ListTools { .. } => Ok(Reply::Tools(ToolPage::default())),
+            Request::CallTool { name, arguments } => {
+                let arguments = arguments.as_deref().map_or("{}", RawValue::get);
+                self.tool(&name, arguments, call.reporter, frames).await
+            }
+            _ => Err(Failure::MethodNotFound),
+        };
+        guard.ended = true;
+        outcome
+    }
+}
+
+/// Counts a call as stopped if it is dropped before its end.
+struct Running<'a> {
+    fake: &'a Fake,
+    ended: bool,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.fake.stopped.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// Waits until a counter has that value.
+pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
+    counter.subscribe().wait_for(|count| *count >= value).await.unwrap();
+}
+
+async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
+    let (written, on_the_wire) = oneshot::channel();
+    if frames.send(Frame { message, written }).await.is_ok() {
+        // Fails if the client is gone.
+        let _ = on_the_wire.await;
+    }
+}
+
+fn text(text: &str) -> Reply {
+    Reply::Tool(CallToolResult { content: vec![Content::text(text)], ..CallToolResult::default() })
+}
+
+fn profile() -> Profile {
+    let capabilities = Capabilities { tools: true, logging: true, ..Capabilities::default() };
+    let server_info = Implementation { name: "fake".into(), version: "1".into(), ..Implementation::default() };
+    Profile { server_info, capabilities, ..Profile::default() }
+}
+
+/// The `_meta` of a modern request, with more members in front of it.
+pub(super) fn meta(more: &str) -> String {
+    format!(
+        r#""_meta":{{{more}"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"test","version":"1"}}}}"#
+    )
+}
+
+/// A modern call of a tool.
+pub(super) fn call(id: u32, tool: &str, more_meta: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}},{}}}}}"#, meta(more_meta))
+}

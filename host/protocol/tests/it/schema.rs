@@ -2,7 +2,6 @@
 //! not know is a mistake, too.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use guesthouse_protocol::Revision;
 use jsonschema::Validator;
@@ -134,7 +133,6 @@ impl Schemas {
 }
 
 /// The schema document of a revision.
-#[expect(clippy::disallowed_methods, reason = "the schemas are files")]
 pub(crate) fn document(revision: Revision) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/schema/{revision}.json"));
     serde_json::from_str(&std::fs::read_to_string(path).expect("a schema file")).expect("JSON")

@@ -2,8 +2,8 @@
 
 use super::exchange::{Events, event};
 use bytes::Bytes;
-use guesthouse_protocol::http::{Accepts, HttpRefusal};
 use guesthouse_protocol::Outgoing;
+use guesthouse_protocol::http::{Accepts, HttpRefusal};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{HeaderMap, Response, StatusCode};

@@ -63,6 +63,12 @@ impl Exchange {
         }
     }
 
+    /// Waits for the end alone.
+    #[cfg(test)]
+    pub(super) async fn end(&mut self) -> Option<Outgoing> {
+        self.end.as_mut().await
+    }
+
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         // The end comes first: a frame that is still there then is one that nobody waits for any more.
         if let Poll::Ready(end) = self.end.as_mut().poll(context) {

@@ -27,11 +27,11 @@ pub(super) async fn answer<S: Service>(posted: Posted<'_, S>, incoming: Incoming
 
 fn check_param_headers<S: Service>(posted: &Posted<'_, S>, call: &Call) -> Result<(), Refusal> {
     let Request::CallTool { name, arguments } = &call.request else { return Ok(()) };
-    posted
-        .server
-        .service
-        .check_param_headers(&posted.endpoint, name, posted.headers, arguments.as_deref())
-        .map_err(|error| Refusal { id: Some(call.context.request_id.clone()), error, status: 400 })
+    posted.server.service.check_param_headers(&posted.endpoint, name, posted.headers, arguments.as_deref()).map_err(|error| Refusal {
+        id: Some(call.context.request_id.clone()),
+        error,
+        status: 400,
+    })
 }
 
 async fn run<S: Service>(posted: Posted<'_, S>, mut peer: Peer, call: Call) -> Response<AnswerBody> {

@@ -5,7 +5,7 @@ use super::wire::Wire;
 use super::{Server, handshake, intake, modern};
 use crate::registry::Endpoint;
 use crate::transport::Service;
-use guesthouse_protocol::http::{Access, Accepts, HttpRefusal, Route, Verb, check_post, route, verb};
+use guesthouse_protocol::http::{Accepts, Access, HttpRefusal, Route, Verb, check_post, route, verb};
 use guesthouse_protocol::message::parse;
 use guesthouse_protocol::{PeerConfig, RpcError, TransportKind, error};
 use http::request::Parts;
