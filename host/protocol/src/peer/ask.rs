@@ -84,6 +84,11 @@ impl Peer {
         self.in_flight.iter().any(|running| running.call == call && running.is_waiting())
     }
 
+    /// Whether the call has not ended: it runs, or waits for the client.
+    pub fn is_open(&self, call: CallId) -> bool {
+        self.in_flight.iter().any(|running| running.call == call)
+    }
+
     /// How many calls wait for the client.
     pub fn waiting(&self) -> usize {
         self.in_flight.iter().filter(|running| running.is_waiting()).count()
