@@ -55,6 +55,7 @@ async fn serve<S: Service>(
     let headers = &parts.headers;
     match verb(&parts, config.mode)? {
         Verb::Post => {}
+        Verb::Get => return handshake::listen(server, &endpoint, headers, wire),
         Verb::Delete => return handshake::delete(&server.sessions, &endpoint, headers),
         Verb::Preflight => return Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(&parts))),
     }
