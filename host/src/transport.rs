@@ -10,8 +10,8 @@ pub mod stdio;
 #[cfg(test)]
 mod testing;
 
-use crate::config::Config;
 use crate::changes::Hub;
+use crate::config::Config;
 use crate::dispatch::Line;
 use crate::host::Shared;
 use crate::registry::Endpoint;

@@ -203,8 +203,7 @@ impl<S: Service> Connection<S> {
         };
         let (service, endpoint) = (self.service.clone(), self.endpoint.clone());
         let speaks = listens || call.reporter.wants_progress() || call.reporter.wants_logs();
-        let line =
-            Line { frames: speaks.then(|| self.frames.clone()), session: self.session.clone(), stopping: self.stopping.clone() };
+        let line = Line { frames: speaks.then(|| self.frames.clone()), session: self.session.clone(), stopping: self.stopping.clone() };
         let task = self.calls.spawn(async move {
             let permit = match permit {
                 Some(permit) => Some(permit),

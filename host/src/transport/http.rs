@@ -8,6 +8,7 @@ mod event;
 mod exchange;
 mod handshake;
 mod intake;
+mod legacy;
 mod modern;
 mod reading;
 mod router;
@@ -56,6 +57,8 @@ struct Server<S> {
     service: Arc<S>,
     access: AccessRules,
     sessions: Sessions,
+    /// Of the HTTP+SSE transport of 2024-11-05.
+    connections: legacy::Connections,
     /// Ends subscriptions when the server is about to end.
     stopping: CancellationToken,
 }
@@ -70,7 +73,7 @@ impl<S: Service> Server<S> {
         }
         let access = AccessRules::new(&hosts, &config.server.origins);
         let sessions = Sessions::new(config);
-        Self { service, access, sessions, stopping: CancellationToken::new() }
+        Self { service, access, sessions, connections: legacy::Connections::default(), stopping: CancellationToken::new() }
     }
 }
 

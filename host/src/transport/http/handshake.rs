@@ -1,14 +1,14 @@
 //! A POST, GET or DELETE of the handshake era: sessions are opened, used, listened to and ended.
 
+use super::Server;
 use super::answer::{self, AnswerBody};
 use super::modern::conclude;
-use super::router::Posted;
 use super::reading;
+use super::router::Posted;
 use super::session::Received;
 use super::sessions::Sessions;
 use super::streams::STANDALONE;
 use super::wire::Wire;
-use super::Server;
 use crate::dispatch::Line;
 use crate::registry::Endpoint;
 use crate::transport::{Service, busy, run_guarded};
