@@ -12,6 +12,9 @@ mod seat;
 mod tools;
 mod watch;
 
+#[cfg(test)]
+pub(crate) use listen::pass_on;
+
 use crate::changes::{Hub, Listener};
 use crate::config::Config;
 use crate::convert;

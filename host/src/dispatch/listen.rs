@@ -1,10 +1,12 @@
 //! `subscriptions/listen`: an acknowledgement, then what happens, until somebody ends it.
 
 use super::seat::deliver;
-use super::{Line, RETRY_AFTER_S, Scope};
+use super::{FrameSender, Line, RETRY_AFTER_S, Scope};
 use crate::changes::{Listener, Lists};
 use guesthouse_protocol::{CallContext, Failure, Filter, Outcome, Reply, Subscription};
+use std::time::Duration;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 impl Scope<'_> {
     /// Runs a subscription to its end. If the client ends it, this is dropped.
@@ -23,29 +25,7 @@ impl Scope<'_> {
             return Err(Failure::Busy { retry_after_s: RETRY_AFTER_S });
         };
         let honoured = self.honour(&listener, lists, wanted).await;
-        let subscription = Subscription::of(context);
-        let gone = |()| Failure::Cancelled;
-        deliver(frames, subscription.acknowledged(&honoured)).await.map_err(gone)?;
-        let pass_on = async {
-            while let Some(event) = listener.next().await {
-                // The next one waits until this one is on the wire; meanwhile, the same change waits only once.
-                deliver(frames, subscription.event(&event)).await?;
-            }
-            Ok(())
-        };
-        let reason = tokio::select! {
-            biased;
-            () = line.stopping.cancelled() => "The server ends the connection",
-            () = sleep(self.dispatcher.listen_time) => "The subscription has lasted as long as it may",
-            passed = pass_on => {
-                passed.map_err(gone)?;
-                "Too much has happened that the client did not take"
-            }
-        };
-        if let Some(message) = subscription.cancelled(reason) {
-            deliver(frames, message).await.map_err(gone)?;
-        }
-        Ok(Reply::Empty)
+        pass_on(&listener, &honoured, &Subscription::of(context), frames, &line.stopping, self.dispatcher.listen_time).await
     }
 
     /// What of the filter can happen here. A resource that nobody has, or whose guest does not want it to be watched, is
@@ -66,4 +46,37 @@ impl Scope<'_> {
         }
         honoured
     }
+}
+
+/// Acknowledges a subscription and passes on what happens, until the server or its limits end it.
+pub(crate) async fn pass_on(
+    listener: &Listener,
+    honoured: &Filter,
+    subscription: &Subscription,
+    frames: &FrameSender,
+    stopping: &CancellationToken,
+    listen_time: Duration,
+) -> Outcome {
+    let gone = |()| Failure::Cancelled;
+    deliver(frames, subscription.acknowledged(honoured)).await.map_err(gone)?;
+    let events = async {
+        while let Some(event) = listener.next().await {
+            // The next one waits until this one is on the wire; meanwhile, the same change waits only once.
+            deliver(frames, subscription.event(&event)).await?;
+        }
+        Ok(())
+    };
+    let reason = tokio::select! {
+        biased;
+        () = stopping.cancelled() => "The server ends the connection",
+        () = sleep(listen_time) => "The subscription has lasted as long as it may",
+        passed = events => {
+            passed.map_err(gone)?;
+            "More has happened than the client took"
+        }
+    };
+    if let Some(message) = subscription.cancelled(reason) {
+        deliver(frames, message).await.map_err(gone)?;
+    }
+    Ok(Reply::Empty)
 }
