@@ -17,7 +17,9 @@ const wasi = ["wasi:random/random@0.2.12", "wasi:cli/stderr@0.2.12", "wasi:clock
 async function build({ entry, wit, out }) {
   const tools = await readFile(path.join(wit, "tools.wit"), "utf8");
   if (!tools.includes(`package ${contract};`)) {
-    throw new BuildError(`this release of @guesthouse/sdk is for ${contract}, and the host has ${/package ([^;]*);/.exec(tools)?.[1]}; use the release that belongs to it`);
+    throw new BuildError(
+      `this release of @guesthouse/sdk is for ${contract}, and the host has ${/package ([^;]*);/.exec(tools)?.[1]}; use the release that belongs to it`,
+    );
   }
   const server = await load(entry, out);
   for (const template of Object.keys(server.templates ?? {})) parseTemplate(template);

@@ -49,6 +49,8 @@ export async function run(options) {
   } catch (error) {
     if (!error.errors) throw error;
     const usesNode = error.errors.some(({ text }) => text.startsWith('Could not resolve "node:'));
-    throw new BuildError(usesNode ? "a guest runs without Node, so that modules of node: cannot be imported" : "the modules cannot be bundled, see above");
+    throw new BuildError(
+      usesNode ? "a guest runs without Node, so that modules of node: cannot be imported" : "the modules cannot be bundled, see above",
+    );
   }
 }

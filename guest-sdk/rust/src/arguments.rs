@@ -200,7 +200,21 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused() {
-        for text in ["", "[]", "{", "}", "{a:1}", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1,}"#, r#"{"a":1"b":2}"#, r#"{"a":[1}"#, r#"{"a":"x}"#, r#"{"a":1]}"#, r#"{,"a":1}"#] {
+        for text in [
+            "",
+            "[]",
+            "{",
+            "}",
+            "{a:1}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":1"b":2}"#,
+            r#"{"a":[1}"#,
+            r#"{"a":"x}"#,
+            r#"{"a":1]}"#,
+            r#"{,"a":1}"#,
+        ] {
             let refused = match members(text) {
                 None => true,
                 Some(members) => members.iter().all(|(_, value)| serde_json::from_str::<serde_json::Value>(value).is_err()),

@@ -110,8 +110,22 @@ mod tests {
     #[test]
     fn strings_are_read_as_other_parsers_read_them() {
         for json in [
-            r#""a\u00e9\ud83e\udd80\/\b\f\n\r\t\\\"b""#, r#""""#, r#""\u0000""#, r#""\ud800""#, r#""\ud800\u0041""#, r#""\udc00""#, r#""\x""#,
-            r#""\u12""#, r#""\""#, r#"""#, "\"a\nb\"", r#""a"b""#, "1", "", r#""\u+041""#, "\"\u{7f}é\"",
+            r#""a\u00e9\ud83e\udd80\/\b\f\n\r\t\\\"b""#,
+            r#""""#,
+            r#""\u0000""#,
+            r#""\ud800""#,
+            r#""\ud800\u0041""#,
+            r#""\udc00""#,
+            r#""\x""#,
+            r#""\u12""#,
+            r#""\""#,
+            r#"""#,
+            "\"a\nb\"",
+            r#""a"b""#,
+            "1",
+            "",
+            r#""\u+041""#,
+            "\"\u{7f}é\"",
         ] {
             assert_eq!(unquote(json), serde_json::from_str(json).ok(), "{json}");
         }

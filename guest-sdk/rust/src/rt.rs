@@ -44,10 +44,7 @@ impl<T: Default> Start for T {
 }
 
 /// What an `#[init]` function may return.
-#[diagnostic::on_unimplemented(
-    message = "an `#[init]` function cannot return `{Self}`",
-    note = "return the server, or a `Result` of it"
-)]
+#[diagnostic::on_unimplemented(message = "an `#[init]` function cannot return `{Self}`", note = "return the server, or a `Result` of it")]
 pub trait InitReturn<S> {
     fn server(self) -> Result<S, String>;
 }

@@ -10,11 +10,32 @@ use crate::params::{self, Param, Shape};
 use crate::{about, docs, literal};
 
 pub const KEYS: &[&str] = &[
-    "name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "task", "output", "input_schema",
-    "output_schema", "meta",
+    "name",
+    "title",
+    "description",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "task",
+    "output",
+    "input_schema",
+    "output_schema",
+    "meta",
 ];
 const ARG_KEYS: &[&str] = &[
-    "name", "description", "default", "min", "max", "min_length", "max_length", "min_items", "max_items", "pattern", "format", "one_of",
+    "name",
+    "description",
+    "default",
+    "min",
+    "max",
+    "min_length",
+    "max_length",
+    "min_items",
+    "max_items",
+    "pattern",
+    "format",
+    "one_of",
     "header",
 ];
 
@@ -165,8 +186,11 @@ impl Tool {
                 (false, None) => quote_spanned!(param.span=> let #local: #ty = arguments.required(#name, #read)?;),
                 (true, _) => quote_spanned!(param.span=> let #local: ::core::option::Option<#ty> = arguments.optional(#name, #read)?;),
                 (false, Some(default)) => {
-                    let into = literal::is_text(default).then(|| quote!(.into()));
-                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name, #read)?.unwrap_or_else(|| #default #into);)
+                    let default = match literal::is_text(default) {
+                        true => quote!(unwrap_or_else(|| #default.into())),
+                        false => quote!(unwrap_or(#default)),
+                    };
+                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name, #read)?.#default;)
                 }
             });
             passed.push(param.passed(&quote!(#local)));

@@ -2,7 +2,6 @@
 //! not know is a mistake, too.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use guesthouse_protocol::Revision;
 use jsonschema::Validator;
@@ -147,10 +146,15 @@ impl Schemas {
 }
 
 /// The schema document of a revision.
-#[expect(clippy::disallowed_methods, reason = "the schemas are files")]
 pub(crate) fn document(revision: Revision) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/schema/{revision}.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).expect("a schema file")).expect("JSON")
+    let text = match revision {
+        Revision::V2024_11_05 => include_str!("../../../../tests/schema/2024-11-05.json"),
+        Revision::V2025_03_26 => include_str!("../../../../tests/schema/2025-03-26.json"),
+        Revision::V2025_06_18 => include_str!("../../../../tests/schema/2025-06-18.json"),
+        Revision::V2025_11_25 => include_str!("../../../../tests/schema/2025-11-25.json"),
+        Revision::V2026_07_28 => include_str!("../../../../tests/schema/2026-07-28.json"),
+    };
+    serde_json::from_str(text).expect("JSON")
 }
 
 /// The definitions of a schema document, by name.

@@ -119,11 +119,8 @@ pub fn with_state(ctx: &Ctx) -> Result<&'static str> {
 }
 
 pub fn three_at_once(ctx: &Ctx) -> Result<String> {
-    let questions = (
-        ctx.elicit::<Name>("user_name", "What is your name?"),
-        ctx.sample("greeting", "Write a greeting.", 50),
-        ctx.roots("client_roots"),
-    );
+    let questions =
+        (ctx.elicit::<Name>("user_name", "What is your name?"), ctx.sample("greeting", "Write a greeting.", 50), ctx.roots("client_roots"));
     let (name, greeting, roots) = ctx.together(questions).map_err(|open| open.with_state("three questions"))?;
     let name = match name {
         Elicited::Accept(Name { name }) => name,

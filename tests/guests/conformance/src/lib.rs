@@ -359,10 +359,7 @@ impl Conformance {
     ) -> Vec<Message> {
         let body = Body::Text("Embedded resource content for testing.".into());
         let contents = ResourceContents { uri: resource_uri.into(), mime_type: Some("text/plain".into()), body, meta: None };
-        vec![
-            Message::new(Role::User, Content::embed(contents)),
-            Message::user("Please process the embedded resource above."),
-        ]
+        vec![Message::new(Role::User, Content::embed(contents)), Message::user("Please process the embedded resource above.")]
     }
 
     /// A prompt with an image in it.
