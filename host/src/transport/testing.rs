@@ -7,8 +7,14 @@ use crate::dispatch::{Frame, FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use guesthouse_protocol::http::ParamHeaders;
-use guesthouse_protocol::model::{CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Reply, Request, ToolPage};
-use guesthouse_protocol::{Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, Subscription, TransportKind};
+use guesthouse_protocol::model::InputRequired;
+use guesthouse_protocol::model::questions::Asked;
+use guesthouse_protocol::model::{
+    CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Question, Reply, Request, Rounds, ToolPage,
+};
+use guesthouse_protocol::{
+    Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, Subscription, TransportKind,
+};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -137,6 +143,7 @@ impl Service for Fake {
         let outcome = match call.request {
             Request::Initialize(_) | Request::Discover => Ok(Reply::Profile(Box::new(profile()))),
             Request::ListTools { .. } => Ok(Reply::Tools(ToolPage::default())),
+            Request::CallTool { name, .. } if name == "ask" => Ok(ask(&call.context.rounds)),
             Request::CallTool { name, arguments } => {
                 let arguments = arguments.as_deref().map_or("{}", RawValue::get);
                 self.tool(&name, arguments, call.reporter, line.frames).await
@@ -168,6 +175,20 @@ impl Service for Fake {
 fn watch(listener: &Listener, uri: &str) -> Outcome {
     listener.watch(Watched { guest: "one".into(), uri: uri.into() }).map_err(|_| Failure::InvalidParams("too many".into()))?;
     Ok(Reply::Empty)
+}
+
+/// Asks for a name, and says what came of it.
+fn ask(rounds: &Rounds) -> Reply {
+    match rounds.answer("name") {
+        Some(Ok(answer)) => text(answer.get()),
+        Some(Err(error)) => text(&error.message),
+        None => {
+            let params = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
+            let question = Question::Elicit(RawValue::from_string(params.into()).unwrap());
+            let questions = vec![Asked { key: "name".into(), question }];
+            Reply::InputRequired(Box::new(InputRequired { questions, request_state: None, guest_state: None }))
+        }
+    }
 }
 
 /// Counts a call as stopped if it is dropped before its end.
