@@ -120,6 +120,7 @@ impl Loaded {
 pub struct Registry {
     merged: Arc<View>,
     single: HashMap<Arc<str>, Arc<View>>,
+    prefixed: bool,
 }
 
 impl Registry {
@@ -127,17 +128,21 @@ impl Registry {
     ///
     /// `started_with` counts the guests that were asked for, loaded or not: a guest that is mended later must not rename
     /// what the others serve.
-    pub fn new(config: &Config, mut guests: Vec<Arc<Loaded>>, started_with: usize) -> Result<Self> {
-        guests.sort_by(|a, b| a.name.cmp(&b.name));
+    pub fn new(config: &Config, guests: Vec<Arc<Loaded>>, started_with: usize) -> Result<Self> {
         let prefixed = match config.server.prefix {
             Prefix::Auto => started_with > 1,
             Prefix::Always => true,
             Prefix::Never => false,
         };
+        Self::of(config, guests, prefixed)
+    }
+
+    fn of(config: &Config, mut guests: Vec<Arc<Loaded>>, prefixed: bool) -> Result<Self> {
+        guests.sort_by(|a, b| a.name.cmp(&b.name));
         let single =
             guests.iter().map(|guest| Ok((guest.name.clone(), Arc::new(View::of_guest(config, guest.clone())?)))).collect::<Result<_>>()?;
         let merged = Arc::new(View::merged(config, guests, prefixed)?);
-        Ok(Self { merged, single })
+        Ok(Self { merged, single, prefixed })
     }
 
     /// What a client of this endpoint sees; `None` if there is no such guest.
@@ -154,7 +159,7 @@ impl Registry {
             let same = guest.name == renewed.name && guest.version.digest() == renewed.version.digest();
             if same { renewed.clone() } else { guest.clone() }
         };
-        Self::new(config, self.guests().iter().map(renew).collect())
+        Self::of(config, self.guests().iter().map(renew).collect(), self.prefixed)
     }
 
     /// All guests, by name.

@@ -1,8 +1,8 @@
 //! A service without guests, for the transports' own tests: tools that answer, wait, report and fail on demand.
 
 use super::Service;
-use crate::config::{Config, Mode};
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
+use crate::config::{Config, Mode};
 use crate::dispatch::{Frame, FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
@@ -223,8 +223,15 @@ fn text(text: &str) -> Reply {
 }
 
 fn profile() -> Profile {
-    let capabilities =
-        Capabilities { tools: true, prompts: true, resources: true, subscribe: true, list_changed: true, logging: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tools: true,
+        prompts: true,
+        resources: true,
+        subscribe: true,
+        list_changed: true,
+        logging: true,
+        ..Capabilities::default()
+    };
     let server_info = Implementation { name: "fake".into(), version: "1".into(), ..Implementation::default() };
     Profile { server_info, capabilities, ..Profile::default() }
 }

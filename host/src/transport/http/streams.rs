@@ -231,15 +231,19 @@ impl Streams {
         }
     }
 
-    /// Ends everything.
+    /// Ends everything. Who reads still gets what was sent before.
     pub(super) fn close(&self) {
         let mut table = self.lock();
         table.closed = true;
-        self.budget.give_back(mem::take(&mut table.bytes));
-        table.order.clear();
-        let streams = mem::take(&mut table.streams);
+        let unread: Vec<u64> = table.streams.iter().filter(|(_, stream)| !stream.is_read).map(|(id, _)| *id).collect();
+        unread.into_iter().for_each(|id| table.remove(self, id));
+        let mut wakers = Vec::new();
+        for stream in table.streams.values_mut() {
+            stream.end.get_or_insert_with(|| if stream.begun { End::Sent(Instant::now()) } else { End::Unsent(None) });
+            wakers.extend(stream.waker.take());
+        }
         drop(table);
-        streams.into_values().filter_map(|stream| stream.waker).for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// No code panics while it holds the lock; were it ever to, the table would still be whole.
@@ -377,8 +381,9 @@ impl Drop for Reader {
         stream.kept.iter_mut().for_each(Kept::tell);
         // What was never kept is lost with the connection.
         stream.kept.retain(|kept| kept.bytes.is_some());
-        // Nobody can come back to a stream of which the client has seen nothing.
-        if !stream.begun {
+        let begun = stream.begun;
+        // Nobody can come back to a stream of which the client has seen nothing, or in a session that has ended.
+        if !begun || table.closed {
             table.remove(&self.streams, self.stream);
         }
         table.readers = table.readers.saturating_sub(1);

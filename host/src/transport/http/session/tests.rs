@@ -1,5 +1,6 @@
 //! Sessions without HTTP: how they are found, cancelled, idle and ended.
 
+use super::super::reading;
 use super::super::sessions::Sessions;
 use super::super::streams::Step;
 use super::*;
@@ -69,16 +70,18 @@ async fn a_session_expires_when_it_is_idle_and_not_while_a_call_runs() {
 #[tokio::test]
 async fn a_session_whose_client_is_asked_is_not_idle() {
     let fake = Fake::new(Config::default());
-    let sessions = Sessions::new(10, IDLE);
+    let sessions = sessions(10);
     let session = opened(&fake, &sessions).await;
     let ask = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}"#;
-    let Received::Exchange(exchange) = receive(&fake, &session, ask) else { panic!("there is no exchange") };
+    let Received::Calls(reader) = receive(&fake, &session, ask) else { panic!("there is no call") };
     // The answer begins with the question, so this is when the client is asked.
-    let response = exchange.begin(&Arc::default(), BOTH).await;
+    let response = reading::answer(session.clone(), reader, BOTH, &Arc::default(), &fake.config().streams).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let later = Instant::now() + IDLE * 2;
     sessions.sweep(later);
-    assert_eq!(lock(&sessions.table).open.len(), 1);
+    drop(response);
+    sessions.sweep(later);
+    assert_eq!(sessions.len(), 1);
     assert_eq!(lock(&session.state).peer.waiting(), 1);
     assert_eq!(fake.requests().available_permits(), Config::default().limits.requests);
     session.close();
@@ -123,4 +126,35 @@ async fn a_batch_is_answered_when_its_last_call_ends_or_is_cancelled() {
     let answer = std::str::from_utf8(&answer.message).unwrap();
     assert!(answer.starts_with('[') && answer.contains("\"id\":3") && !answer.contains("\"id\":2"), "{answer}");
     assert!(lock(&session.state).running.is_empty());
+}
+
+#[tokio::test]
+async fn an_open_stream_counts_as_use() {
+    let fake = Fake::new(Config::default());
+    let sessions = sessions(10);
+    let session = opened(&fake, &sessions).await;
+    let stream = reading::listen(session.clone(), session.streams.read(STANDALONE, None).unwrap(), &Arc::default(), &fake.config().streams);
+    sessions.sweep(Instant::now() + IDLE * 100);
+    assert_eq!(sessions.len(), 1);
+    // From the end of the stream on, the time counts.
+    lock(&session.state).used = Instant::now().checked_sub(IDLE).unwrap();
+    drop(stream);
+    sessions.sweep(Instant::now() + IDLE / 2);
+    assert_eq!(sessions.len(), 1);
+    sessions.sweep(Instant::now() + IDLE);
+    assert_eq!(sessions.len(), 0);
+}
+
+#[tokio::test]
+async fn ten_thousand_sessions_with_nothing_to_do_keep_nothing() {
+    let fake = Fake::new(Config::default());
+    let sessions = sessions(10_000);
+    for _ in 0..10_000 {
+        opened(&fake, &sessions).await;
+    }
+    assert!(sessions.reserve().is_none());
+    assert_eq!((sessions.len(), sessions.kept_bytes(), fake.hub().counts()), (10_000, 0, (10_000, 0)));
+    fake.hub().publish(&"one".into(), &guesthouse_protocol::Event::ToolsChanged);
+    sessions.close_all();
+    assert_eq!((sessions.len(), fake.hub().counts()), (0, (0, 0)));
 }

@@ -22,6 +22,7 @@ async fn asked(server: &TestServer, session: &str) -> Client {
     client.post(&[("mcp-session-id", session)], ASK).await;
     let head = client.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+    assert!(client.chunk().await.ends_with("data: \n\n"), "the stream begins with an event without content");
     let question = client.chunk().await;
     assert!(question.contains("\"elicitation/create\"") && question.contains("\"id\":1"), "{question}");
     client
@@ -94,6 +95,8 @@ async fn cancelling_takes_the_question_back() {
     let mut client = server.connect().await;
     client.post(&[("mcp-session-id", &session)], &ASK.replace("\"id\":2", "\"id\":3")).await;
     client.head().await;
+    // An event without content, then the question.
+    client.chunk().await;
     client.chunk().await;
     let mut other = server.connect().await;
     other.send(&request("DELETE /mcp", &[("mcp-session-id", &session)], "")).await;
