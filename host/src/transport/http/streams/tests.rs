@@ -3,6 +3,7 @@
 use super::*;
 use futures_util::FutureExt as _;
 use std::future::poll_fn;
+use std::time::Duration;
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -222,5 +223,5 @@ fn after_the_end_of_the_session_there_is_nothing() {
     assert_eq!((streams.budget.used(), streams.readers()), (0, 0));
     assert!(streams.read(STANDALONE, None).is_none());
     assert!(!streams.send(STANDALONE, "a".into(), None));
-    assert_eq!(read(&mut streams.open()), ["."]);
+    assert_eq!(read(&mut streams.open()), ["="]);
 }
