@@ -47,3 +47,5 @@ for name in $exports; do
   adapt "$work/$name/wit_exports/wit_exports.go" | sed "s/^package wit_exports/package $name/" >"internal/exports/$name/wit_exports.go"
 done
 gofmt -w "$here/internal/bindings" "$here/internal/exports"
+# A test compares it with the contract.
+(cd ../../wit && LC_ALL=C sha256sum *.wit) >internal/bindings/contract.sha256

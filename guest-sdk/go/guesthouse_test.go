@@ -193,7 +193,10 @@ func TestHandlersRunWithoutAHost(t *testing.T) {
 func TestMistakesInTheProgramPanicWithASentence(t *testing.T) {
 	read := func(context.Context, page) (string, error) { return "", nil }
 	for want, mistake := range map[string]func(){
-		`two tools are named "a"`:               func() { guesthouse.New(info, tool.New("a", "", echo[point]), tool.New("a", "", echo[point])) },
+		`two tools are named "a"`: func() { guesthouse.New(info, tool.New("a", "", echo[point]), tool.New("a", "", echo[point])) },
+		`field F`: func() {
+			guesthousetest.New(t, guesthouse.New(info, tool.New("a", "", echo[struct{ F func() }])))
+		},
 		`must be a struct`:                      func() { tool.New("a", "", func(context.Context, string) (string, error) { return "", nil }) },
 		`has no variable "name" for field Name`: func() { resource.Template("a://{number}", "", "", read) },
 		`has the json tag "extra"`:              func() { resource.Template("a://{number}/{name}/{extra}", "", "", read) },

@@ -17,21 +17,32 @@ const wasi = ["wasi:random/random@0.2.12", "wasi:cli/stderr@0.2.12", "wasi:clock
 async function build({ entry, wit, out }) {
   const tools = await readFile(path.join(wit, "tools.wit"), "utf8");
   if (!tools.includes(`package ${contract};`)) {
-    throw new BuildError(`this release of @guesthouse/sdk is for ${contract}, and the host has ${/package ([^;]*);/.exec(tools)?.[1]}; use the release that belongs to it`);
+    throw new BuildError(
+      `this release of @guesthouse/sdk is for ${contract}, and the host has ${/package ([^;]*);/.exec(tools)?.[1]}; use the release that belongs to it`,
+    );
   }
   const server = await load(entry, out);
   for (const template of Object.keys(server.templates ?? {})) parseTemplate(template);
   const interfaces = interfacesOf(server);
   const lines = [...["context", "changes", ...wasi].map((name) => `  import ${name};`), ...interfaces.map((name) => `  export ${name};`)];
   await writeFile(path.join(wit, "guest.wit"), `package ${contract};\n\nworld js-guest {\n${lines.join("\n")}\n}\n`);
-  const { component } = await componentize({ witPath: wit, jsSource: await bundle(entry, interfaces), world: "js-guest", sync: true });
-  await writeFile(out, component);
+  const jsSource = await bundle(entry, interfaces);
+  await writeFile(out, await compile({ witPath: wit, jsSource, world: "js-guest", sync: true }));
+}
+
+// Runs the modules in the guest's engine, and takes a snapshot of it.
+async function compile(options) {
+  try {
+    return (await componentize(options)).component;
+  } catch (error) {
+    throw new BuildError(error.message.replace(/^: |Failed to (evaluate|finish)[^:]*: /g, "").trim());
+  }
 }
 
 // Runs the author's modules here in Node, to see which parts the server has.
 async function load(entry, out) {
   const file = `${out}.${process.pid}.mjs`;
-  await run({ entryPoints: [entry], outfile: file, packages: "bundle", banner: { js: nodeRequire } });
+  await run({ entryPoints: [entry], outfile: file, sourcemap: "inline", banner: { js: nodeRequire } });
   try {
     const { default: server } = await import(pathToFileURL(file));
     if (!isServer(server)) throw new BuildError(`${entry} must have the result of defineServer as its default export`);
@@ -41,6 +52,7 @@ async function load(entry, out) {
   }
 }
 
+process.setSourceMapsEnabled(true);
 const nodeRequire = 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);';
 
 try {

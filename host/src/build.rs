@@ -63,8 +63,7 @@ pub struct Project {
 impl Project {
     /// What kind of project `dir` is; none when it holds no project file.
     pub fn detect(dir: &Path) -> anyhow::Result<Option<Project>> {
-        let found: Vec<Kind> =
-            Kind::ALL.into_iter().filter(|kind| dir.join(kind.project_file()).is_file()).collect();
+        let found: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| dir.join(kind.project_file()).is_file()).collect();
         match *found.as_slice() {
             [] => Ok(None),
             [kind] => {

@@ -272,7 +272,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    
+
     use super::*;
 
     #[test]

@@ -110,15 +110,17 @@ impl Scope<'_> {
     async fn get_prompt(&self, seat: Seat, name: &str, arguments: Vec<(String, String)>) -> Outcome {
         let not_found = || Failure::NotFound { kind: NotFound::Prompt, name: name.into() };
         let prompt = self.view.prompt(name).ok_or_else(not_found)?;
-        let missing = prompt.listed.arguments.iter().find(|wanted| wanted.required && !arguments.iter().any(|(given, _)| *given == wanted.name));
+        let missing =
+            prompt.listed.arguments.iter().find(|wanted| wanted.required && !arguments.iter().any(|(given, _)| *given == wanted.name));
         if let Some(argument) = missing {
             return Err(Failure::InvalidParams(format!("the prompt `{name}` needs the argument `{}`", argument.name)));
         }
         let guest = &prompt.guest;
-        let outcome = guest.version.get_prompt(seat::caller(seat), prompt.own_name.clone(), arguments).await.map_err(|failure| match failure {
-            guest::Failure::Guest(types::Error::NotFound(_)) => not_found(),
-            other => failed(guest, "prompt", name, other),
-        })?;
+        let outcome =
+            guest.version.get_prompt(seat::caller(seat), prompt.own_name.clone(), arguments).await.map_err(|failure| match failure {
+                guest::Failure::Guest(types::Error::NotFound(_)) => not_found(),
+                other => failed(guest, "prompt", name, other),
+            })?;
         match outcome {
             prompts::PromptOutcome::Complete(result) => {
                 convert::prompt_result(result).map(Reply::Prompt).map_err(|bad| bad_output(guest, "prompt", name, &bad.to_string()))
@@ -137,8 +139,7 @@ impl Scope<'_> {
     ) -> Outcome {
         let (guest, own, kind, name) = match reference {
             Reference::Prompt(name) => {
-                let prompt =
-                    self.view.prompt(&name).ok_or_else(|| Failure::NotFound { kind: NotFound::Prompt, name: name.clone() })?;
+                let prompt = self.view.prompt(&name).ok_or_else(|| Failure::NotFound { kind: NotFound::Prompt, name: name.clone() })?;
                 (&prompt.guest, Reference::Prompt(prompt.own_name.clone()), NotFound::Prompt, name)
             }
             Reference::Template(template) => {

@@ -60,7 +60,7 @@ impl Sealer {
 
 #[cfg(test)]
 mod tests {
-    
+
     use super::*;
 
     #[test]

@@ -1,3 +1,8 @@
 //! Integration tests: the whole host, over every transport.
 
+mod cli;
+mod dispatch;
+mod limits;
+mod samples;
+mod support;
 mod tidy;

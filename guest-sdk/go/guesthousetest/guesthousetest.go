@@ -47,6 +47,10 @@ func New(t testing.TB, server *guesthouse.Server) *Client {
 func NewWithConfig(t testing.TB, server *guesthouse.Server, config any) *Client {
 	t.Helper()
 	c := &Client{t: t, registry: server.Registry(), Request: guesthouse.Request{ID: "test", WantsProgress: true}}
+	for _, tool := range c.registry.Tools {
+		tool.InputSchema.Text()
+		tool.OutputSchema.Text()
+	}
 	if err := c.registry.Init(c.encode(config)); err != nil {
 		t.Fatalf("the server does not start: %v", err)
 	}

@@ -20,10 +20,18 @@ func Icons(icons ...mcp.Icon) Option { return func(t *Tool) { t.Icons = icons } 
 func Meta(meta json.RawMessage) Option { return func(t *Tool) { t.Meta = meta } }
 
 // InputSchema replaces the schema derived from the function's arguments.
-func InputSchema(schema json.RawMessage) Option { return func(t *Tool) { t.InputSchema = schema } }
+func InputSchema(schema json.RawMessage) Option {
+	return func(t *Tool) { t.InputSchema = given(schema) }
+}
 
 // OutputSchema replaces the schema derived from the function's result.
-func OutputSchema(schema json.RawMessage) Option { return func(t *Tool) { t.OutputSchema = schema } }
+func OutputSchema(schema json.RawMessage) Option {
+	return func(t *Tool) { t.OutputSchema = given(schema) }
+}
+
+func given(schema json.RawMessage) registry.Schema {
+	return func() json.RawMessage { return schema }
+}
 
 // ReadOnly says that the tool changes nothing.
 func ReadOnly() Option {

@@ -25,12 +25,12 @@ type Result = registry.ToolResult
 // everything; any other type is structured output, with a schema of its own, and a text beside it for clients that read nothing
 // else: its String method's, or else its JSON. A handler's error becomes a result that the model can read and react to, see package mcp for others.
 //
-// New panics when In or Out has no JSON Schema, as that is a mistake in the program.
+// Listing the tools panics when In or Out has no JSON Schema, as that is a mistake in the program; so does guesthousetest.New.
 func New[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error), options ...Option) *Tool {
 	t := &Tool{Name: name, Common: registry.Common{Description: description}}
-	t.InputSchema = inputSchema(name, reflect.TypeFor[In]())
+	t.InputSchema = derived(name, argumentsType(name, reflect.TypeFor[In]()), true)
 	if structured(reflect.TypeFor[Out]()) {
-		t.OutputSchema = must(name, reflect.TypeFor[Out](), false)
+		t.OutputSchema = derived(name, reflect.TypeFor[Out](), false)
 	}
 	t.Call = func(ctx context.Context, arguments json.RawMessage) (*Result, error) {
 		var in In
@@ -54,22 +54,25 @@ func Error(format string, args ...any) *Result {
 	return &Result{IsError: true, Content: []mcp.Content{mcp.Text{Text: fmt.Sprintf(format, args...)}}}
 }
 
-func inputSchema(tool string, in reflect.Type) json.RawMessage {
+func argumentsType(tool string, in reflect.Type) reflect.Type {
 	if in.Kind() == reflect.Pointer {
 		in = in.Elem()
 	}
 	if in.Kind() != reflect.Struct && in.Kind() != reflect.Map {
 		panic(fmt.Sprintf("tool %q: the arguments are a %s, but must be a struct", tool, in))
 	}
-	return must(tool, in, true)
+	return in
 }
 
-func must(tool string, t reflect.Type, closed bool) json.RawMessage {
-	text, err := schema.For(t, closed)
-	if err != nil {
-		panic(fmt.Sprintf("tool %q: %v", tool, err))
+// derived describes a type when it is asked to: a new instance runs for every call, and few calls list the tools.
+func derived(tool string, t reflect.Type, closed bool) registry.Schema {
+	return func() json.RawMessage {
+		text, err := schema.For(t, closed)
+		if err != nil {
+			panic(fmt.Sprintf("tool %q: %v", tool, err))
+		}
+		return text
 	}
-	return text
 }
 
 var contentType = reflect.TypeFor[mcp.Content]()

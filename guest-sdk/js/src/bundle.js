@@ -47,7 +47,10 @@ export async function run(options) {
       ...options,
     });
   } catch (error) {
-    if (error.errors) throw new BuildError(`${error.errors.length} error${error.errors.length === 1 ? "" : "s"}, see above`);
-    throw error;
+    if (!error.errors) throw error;
+    const usesNode = error.errors.some(({ text }) => text.startsWith('Could not resolve "node:'));
+    throw new BuildError(
+      usesNode ? "a guest runs without Node, so that modules of node: cannot be imported" : "the modules cannot be bundled, see above",
+    );
   }
 }

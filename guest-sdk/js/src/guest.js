@@ -8,39 +8,41 @@ import { GuestError } from "./index.js";
  * function to its end, and `start` is called before anything else runs in an instance.
  */
 export function exportsOf(server, imports, { settle, start }) {
-  const run = (callback) => {
+  const now = (callback) => {
     start();
     try {
-      return settle(() => callback(contextOf(imports)));
+      return callback();
     } catch (error) {
       throw failure(error);
     }
   };
+  const run = (callback) => now(() => settle(() => callback(contextOf(imports))));
   const all = {
-    lifecycle: lifecycle(server, run),
-    tools: tools(server, run),
-    resources: resources(server, run),
-    prompts: prompts(server, run),
+    lifecycle: lifecycle(server, run, now),
+    tools: tools(server, run, now),
+    resources: resources(server, run, now),
+    prompts: prompts(server, run, now),
     completion: completion(server, run),
   };
   return Object.fromEntries(interfacesOf(server).map((name) => [name, all[name]]));
 }
 
-function lifecycle(server, run) {
+function lifecycle(server, run, now) {
   return {
-    describe: () => ({
-      name: server.name,
-      version: server.version,
-      title: server.title ?? null,
-      description: server.description ?? null,
-      websiteUrl: server.websiteUrl ?? null,
-      icons: icons(server.icons),
-      instructions: server.instructions ?? null,
-      more: null,
-    }),
+    describe: () =>
+      now(() => ({
+        name: server.name,
+        version: server.version,
+        title: server.title ?? null,
+        description: server.description ?? null,
+        websiteUrl: server.websiteUrl ?? null,
+        icons: icons(server.icons),
+        instructions: server.instructions ?? null,
+        more: null,
+      })),
     init(config) {
       try {
-        run((ctx) => server.init?.(JSON.parse(config), ctx));
+        if (server.init) run((ctx) => server.init(JSON.parse(config), ctx));
       } catch (error) {
         throw String(error.val?.message ?? error.val);
       }
@@ -48,21 +50,21 @@ function lifecycle(server, run) {
   };
 }
 
-function tools(server, run) {
+function tools(server, run, now) {
   return {
     listTools: () =>
-      run(async () => ({
-      tools: Object.entries(server.tools).map(([name, tool]) => ({
-        ...common(tool),
-        name,
-        inputSchema: JSON.stringify(jsonSchema(tool.input, "input") ?? { type: "object", additionalProperties: false }),
-        outputSchema: json(jsonSchema(tool.output, "output")),
-        annotations: toolAnnotations(tool.annotations),
-        taskSupport: tool.taskSupport ?? "forbidden",
+      now(() => ({
+        tools: Object.entries(server.tools).map(([name, tool]) => ({
+          ...common(tool),
+          name,
+          inputSchema: JSON.stringify(jsonSchema(tool.input, "input") ?? { type: "object", additionalProperties: false }),
+          outputSchema: json(jsonSchema(tool.output, "output")),
+          annotations: toolAnnotations(tool.annotations),
+          taskSupport: tool.taskSupport ?? "forbidden",
+        })),
+        next: null,
+        cache: null,
       })),
-      next: null,
-      cache: null,
-    })),
     callTool: (name, args) =>
       run(async (ctx) => {
         const { content, structured, isError, meta } = await callTool(server, name, JSON.parse(args), ctx);
@@ -74,30 +76,30 @@ function tools(server, run) {
   };
 }
 
-function resources(server, run) {
+function resources(server, run, now) {
   const described = (entry) => ({ ...common(entry), mimeType: entry.mimeType ?? null, annotations: annotations(entry.annotations) });
   return {
     listResources: () =>
-      run(async () => ({
-      resources: Object.entries(server.resources ?? {}).map(([uri, entry]) => ({
-        ...described(entry),
-        uri,
-        name: entry.name ?? uri,
-        size: entry.size ?? null,
+      now(() => ({
+        resources: Object.entries(server.resources ?? {}).map(([uri, entry]) => ({
+          ...described(entry),
+          uri,
+          name: entry.name ?? uri,
+          size: entry.size ?? null,
+        })),
+        next: null,
+        cache: null,
       })),
-      next: null,
-      cache: null,
-    })),
     listTemplates: () =>
-      run(async () => ({
-      templates: Object.entries(server.templates ?? {}).map(([uriTemplate, entry]) => ({
-        ...described(entry),
-        uriTemplate,
-        name: entry.name ?? uriTemplate,
+      now(() => ({
+        templates: Object.entries(server.templates ?? {}).map(([uriTemplate, entry]) => ({
+          ...described(entry),
+          uriTemplate,
+          name: entry.name ?? uriTemplate,
+        })),
+        next: null,
+        cache: null,
       })),
-      next: null,
-      cache: null,
-    })),
     readResource: (uri) =>
       run(async (ctx) => ({
         tag: "complete",
@@ -106,23 +108,23 @@ function resources(server, run) {
   };
 }
 
-function prompts(server, run) {
+function prompts(server, run, now) {
   return {
     listPrompts: () =>
-      run(async () => ({
-      prompts: Object.entries(server.prompts).map(([name, prompt]) => ({
-        ...common(prompt),
-        name,
-        arguments: Object.entries(prompt.arguments ?? {}).map(([argument, { title, description, required }]) => ({
-          name: argument,
-          title: title ?? null,
-          description: description ?? null,
-          required: required === true,
+      now(() => ({
+        prompts: Object.entries(server.prompts).map(([name, prompt]) => ({
+          ...common(prompt),
+          name,
+          arguments: Object.entries(prompt.arguments ?? {}).map(([argument, { title, description, required }]) => ({
+            name: argument,
+            title: title ?? null,
+            description: description ?? null,
+            required: required === true,
+          })),
         })),
+        next: null,
+        cache: null,
       })),
-      next: null,
-      cache: null,
-    })),
     getPrompt: (name, args) =>
       run(async (ctx) => {
         const { description, messages } = await getPrompt(server, name, Object.fromEntries(args), ctx);
@@ -229,7 +231,12 @@ function common({ title, description, icons: pictures, meta }) {
 }
 
 function icons(list) {
-  return (list ?? []).map(({ src, mimeType, sizes, theme }) => ({ src, mimeType: mimeType ?? null, sizes: sizes ?? [], theme: theme ?? null }));
+  return (list ?? []).map(({ src, mimeType, sizes, theme }) => ({
+    src,
+    mimeType: mimeType ?? null,
+    sizes: sizes ?? [],
+    theme: theme ?? null,
+  }));
 }
 
 function annotations(hints) {

@@ -22,21 +22,22 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 
 /** The type of the values that a schema describes, as far as its keywords tell. */
-export type ValueOf<S> = S extends StandardSchema<any, infer Output>
-  ? Output
-  : S extends { readonly enum: readonly (infer Value)[] }
-    ? Value
-    : S extends { readonly type: "string" }
-      ? string
-      : S extends { readonly type: "number" | "integer" }
-        ? number
-        : S extends { readonly type: "boolean" }
-          ? boolean
-          : S extends { readonly type: "array"; readonly items: infer Items }
-            ? ValueOf<Items>[]
-            : S extends { readonly type: "object"; readonly properties: infer Properties }
-              ? ObjectOf<Properties, S extends { readonly required: readonly (infer Name)[] } ? Name : never>
-              : any;
+export type ValueOf<S> =
+  S extends StandardSchema<any, infer Output>
+    ? Output
+    : S extends { readonly enum: readonly (infer Value)[] }
+      ? Value
+      : S extends { readonly type: "string" }
+        ? string
+        : S extends { readonly type: "number" | "integer" }
+          ? number
+          : S extends { readonly type: "boolean" }
+            ? boolean
+            : S extends { readonly type: "array"; readonly items: infer Items }
+              ? ValueOf<Items>[]
+              : S extends { readonly type: "object"; readonly properties: infer Properties }
+                ? ObjectOf<Properties, S extends { readonly required: readonly (infer Name)[] } ? Name : never>
+                : any;
 
 type ObjectOf<Properties, Required> = Flat<
   { -readonly [Name in keyof Properties as Name extends Required ? Name : never]: ValueOf<Properties[Name]> } & {
@@ -185,8 +186,7 @@ export interface Resource extends Common {
 
 /** Values that begin with what was typed are proposed; a function proposes what it likes. */
 export type Completer =
-  | readonly string[]
-  | ((typed: string, more: { resolved: Record<string, string>; ctx: Context }) => Awaitable<Iterable<string>>);
+  readonly string[] | ((typed: string, more: { resolved: Record<string, string>; ctx: Context }) => Awaitable<Iterable<string>>);
 
 /** The variables of a URI template. */
 export type VariablesOf<Template extends string> = Template extends `${string}{${infer Name}}${infer Rest}`
@@ -214,7 +214,9 @@ export interface Prompt extends Common {
   render(
     args: any,
     ctx: Context,
-  ): Awaitable<string | PromptMessage | readonly (PromptMessage | string)[] | { description?: string; messages: readonly (PromptMessage | string)[] }>;
+  ): Awaitable<
+    string | PromptMessage | readonly (PromptMessage | string)[] | { description?: string; messages: readonly (PromptMessage | string)[] }
+  >;
 }
 
 export interface Definition<Templates> {

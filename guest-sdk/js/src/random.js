@@ -6,7 +6,9 @@ export function randomness(getBytes, running) {
   let pool = new Uint8Array();
   const take = (count, who) => {
     if (!running()) {
-      throw new Error(`${who} while the module loads would give every instance of the guest the same value; call it inside a handler or in init`);
+      throw new Error(
+        `${who} while the module loads would give every instance of the guest the same value; call it inside a handler or in init`,
+      );
     }
     if (count > 64) return getBytes(count);
     // Small amounts come from a pool, which lives no longer than its instance.

@@ -27,10 +27,16 @@ const sleep = (milliseconds) => {
 /** Runs an async function to its end. */
 export const settle = (callback) => settleWith(callback, { now, sleep });
 
-const { random, crypto } = randomness((count) => hostRandom.getRandomBytes(count), () => running);
+const { random, crypto } = randomness(
+  (count) => hostRandom.getRandomBytes(count),
+  () => running,
+);
 Math.random = random;
 
-const timer = (every) => (run, delay = 0, ...args) => setTimer(() => run(...args), Math.max(0, Number(delay) || 0), every, now);
+const timer =
+  (every) =>
+  (run, delay = 0, ...args) =>
+    setTimer(() => run(...args), Math.max(0, Number(delay) || 0), every, now);
 
 const globals = {
   Promise: GuestPromise,
@@ -41,7 +47,12 @@ const globals = {
   clearInterval: clearTimer,
   crypto,
   console: consoleOf(),
-  performance: { now, get timeOrigin() { return Date.now() - now(); } },
+  performance: {
+    now,
+    get timeOrigin() {
+      return Date.now() - now();
+    },
+  },
   TextEncoder: class TextEncoder {
     encoding = "utf-8";
     encode(text = "") {
@@ -55,7 +66,10 @@ const globals = {
       this.fatal = fatal;
     }
     decode(data = new Uint8Array()) {
-      return decodeUtf8(data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength), this.fatal);
+      return decodeUtf8(
+        data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+        this.fatal,
+      );
     }
   },
 };

@@ -11,7 +11,12 @@ export interface TestClient {
   callTool(name: string, args?: object): Promise<ToolResult>;
   readResource(uri: string): Promise<ResourceContents[]>;
   getPrompt(name: string, args?: Record<string, string>): Promise<{ description?: string; messages: PromptMessage[] }>;
-  complete(of: { prompt: string } | { template: string }, argument: string, typed: string, resolved?: Record<string, string>): Promise<string[]>;
+  complete(
+    of: { prompt: string } | { template: string },
+    argument: string,
+    typed: string,
+    resolved?: Record<string, string>,
+  ): Promise<string[]>;
 }
 
 export function testClient(server: Server, request?: Request): TestClient;

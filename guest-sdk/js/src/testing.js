@@ -25,6 +25,13 @@ export function testClient(server, request) {
     readResource: (uri) => readResource(server, uri, ctx),
     getPrompt: (name, args = {}) => getPrompt(server, name, args, ctx),
     complete: ({ prompt, template }, argument, typed, resolved = {}) =>
-      complete(server, prompt === undefined ? { tag: "resource-template", val: template } : { tag: "prompt", val: prompt }, argument, typed, resolved, ctx),
+      complete(
+        server,
+        prompt === undefined ? { tag: "resource-template", val: template } : { tag: "prompt", val: prompt },
+        argument,
+        typed,
+        resolved,
+        ctx,
+      ),
   };
 }

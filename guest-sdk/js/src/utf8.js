@@ -19,7 +19,7 @@ const tail = (point, shift) => 0x80 | ((point >> shift) & 0x3f);
 /** The text of some bytes. What is no UTF-8 becomes U+FFFD, or is an error when fatal. */
 export function decodeUtf8(bytes, fatal = false) {
   let text = "";
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length;) {
     const { point, length } = next(bytes, at);
     if (point === undefined && fatal) throw new TypeError("the data is not valid UTF-8");
     text += point === undefined ? "\ufffd" : String.fromCodePoint(point);

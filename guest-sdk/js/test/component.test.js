@@ -111,10 +111,13 @@ test("content of all kinds takes the contract's shape", async () => {
   assert.deepEqual(embedded.val.contents.body, { tag: "text", val: "t" });
   const [read] = answers[1].ok.val.contents;
   assert.deepEqual([read.mimeType, read.body.tag, Object.values(read.body.val)], ["application/octet-stream", "blob", [1, 2, 3]]);
-  assert.deepEqual(answers[2].ok.resources.map(({ uri, name, mimeType }) => [uri, name, mimeType]), [
-    ["a://blob", "blob", null],
-    ["a://boom", "a://boom", null],
-  ]);
+  assert.deepEqual(
+    answers[2].ok.resources.map(({ uri, name, mimeType }) => [uri, name, mimeType]),
+    [
+      ["a://blob", "blob", null],
+      ["a://boom", "a://boom", null],
+    ],
+  );
 });
 
 test("what cannot be bundled is one sentence, and the bundler's own message above it", async () => {

@@ -46,6 +46,9 @@ test("randomness is the host's, and refused while the snapshot is taken", () => 
 });
 
 test("all bits of Math.random can be set", () => {
-  const { random } = randomness((count) => new Uint8Array(count).fill(255), () => true);
+  const { random } = randomness(
+    (count) => new Uint8Array(count).fill(255),
+    () => true,
+  );
   assert.equal(random(), 1 - 2 ** -53);
 });

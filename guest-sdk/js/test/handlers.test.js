@@ -12,7 +12,11 @@ test("capabilities follow from what is declared", () => {
   const run = () => {};
   assert.deepEqual(interfacesOf(defineServer(base)), ["lifecycle"]);
   assert.deepEqual(interfacesOf(defineServer({ ...base, tools: { a: { run } }, prompts: {} })), ["lifecycle", "tools"]);
-  assert.deepEqual(interfacesOf(defineServer({ ...base, templates: { "a://{b}": { read: run, complete: { b: ["c"] } } } })), ["lifecycle", "resources", "completion"]);
+  assert.deepEqual(interfacesOf(defineServer({ ...base, templates: { "a://{b}": { read: run, complete: { b: ["c"] } } } })), [
+    "lifecycle",
+    "resources",
+    "completion",
+  ]);
   assert.deepEqual(interfacesOf(defineServer({ ...base, prompts: { a: { render: run } } })), ["lifecycle", "prompts"]);
 });
 
@@ -33,8 +37,20 @@ test("what a tool gives decides its result", async () => {
 });
 
 test("what a tool throws is a result, unless it has a meaning", async () => {
-  const call = (thrown) => testClient(defineServer(tool(() => { throw thrown; }))).callTool("it");
-  for (const [thrown, text] of [[new Error("no"), "no"], ["no", "no"], [undefined, "undefined"], [new Error(""), "Error"]]) {
+  const call = (thrown) =>
+    testClient(
+      defineServer(
+        tool(() => {
+          throw thrown;
+        }),
+      ),
+    ).callTool("it");
+  for (const [thrown, text] of [
+    [new Error("no"), "no"],
+    ["no", "no"],
+    [undefined, "undefined"],
+    [new Error(""), "Error"],
+  ]) {
     const { isError, content } = await call(thrown);
     assert.deepEqual([isError, content[0].text], [true, text]);
   }
@@ -66,11 +82,21 @@ test("schemas of libraries describe and check themselves", async () => {
 });
 
 test("prompts check what they need, and may give texts, messages or everything", async () => {
-  const get = async (render, args) => testClient(defineServer({ ...base, prompts: { p: { description: "d", arguments: { a: { required: true } }, render } } })).getPrompt("p", args);
+  const get = async (render, args) =>
+    testClient(defineServer({ ...base, prompts: { p: { description: "d", arguments: { a: { required: true } }, render } } })).getPrompt(
+      "p",
+      args,
+    );
   assert.deepEqual(await get(({ a }) => a, { a: "x" }), { description: "d", messages: [{ role: "user", content: "x" }] });
-  assert.deepEqual((await get(() => [user("x"), "y"], { a: "" })).messages, [{ role: "user", content: "x" }, { role: "user", content: "y" }]);
+  assert.deepEqual((await get(() => [user("x"), "y"], { a: "" })).messages, [
+    { role: "user", content: "x" },
+    { role: "user", content: "y" },
+  ]);
   assert.equal((await get(() => ({ description: "e", messages: [] }), { a: "" })).description, "e");
-  await assert.rejects(get(() => "", {}), { kind: "invalid-params", message: "a is required" });
+  await assert.rejects(
+    get(() => "", {}),
+    { kind: "invalid-params", message: "a is required" },
+  );
 });
 
 test("templates match as RFC 6570 says, or are refused", () => {
@@ -84,5 +110,6 @@ test("templates match as RFC 6570 says, or are refused", () => {
     ["a://(b)", "a://(b)", {}],
   ];
   for (const [template, uri, want] of cases) assert.deepEqual(parseTemplate(template).match(uri), want, template);
-  for (const template of ["{?x}", "{x*}", "{}", "{x", "x}", "{x}{y}", "{x}/{x}"]) assert.throws(() => parseTemplate(template), TypeError, template);
+  for (const template of ["{?x}", "{x*}", "{}", "{x", "x}", "{x}{y}", "{x}/{x}"])
+    assert.throws(() => parseTemplate(template), TypeError, template);
 });

@@ -1,5 +1,7 @@
 //! A tool's arguments, taken apart once and read one by one, so that an error names the argument.
 
+use std::marker::PhantomData;
+
 use serde::de::DeserializeOwned;
 
 use crate::{json, wit};
@@ -23,29 +25,84 @@ impl<'a> Arguments<'a> {
     }
 
     /// An argument that must be there.
-    pub fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, wit::Error> {
+    pub fn required<T>(&self, name: &str, read: Read<T>) -> Result<T, wit::Error> {
         match self.get(name) {
-            Some(text) => parse(name, text),
+            Some(text) => read(text).map_err(|reason| does_not_fit(name, &reason)),
             None => Err(wit::Error::InvalidParams(format!("The argument `{name}` is missing."))),
         }
     }
 
     /// An argument that may be absent or null.
-    pub fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, wit::Error> {
+    pub fn optional<T>(&self, name: &str, read: Read<T>) -> Result<Option<T>, wit::Error> {
         match self.get(name) {
             None | Some("null") => Ok(None),
-            Some(text) => parse(name, text).map(Some),
+            Some(text) => read(text).map(Some).map_err(|reason| does_not_fit(name, &reason)),
         }
     }
 }
 
-fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, wit::Error> {
-    json::from_text(text).map_err(|error| does_not_fit(name, &error))
-}
+/// Reads a value from its JSON text, or says why it cannot.
+type Read<T> = fn(&str) -> Result<T, String>;
 
 #[cold]
-fn does_not_fit(name: &str, error: &serde_json::Error) -> wit::Error {
-    wit::Error::InvalidParams(format!("The argument `{name}` does not fit: {error}"))
+fn does_not_fit(name: &str, reason: &str) -> wit::Error {
+    wit::Error::InvalidParams(format!("The argument `{name}` does not fit: {reason}"))
+}
+
+/// Chooses how a type is read. The macro calls `(&As::<T>::NEW).read(text)`, which finds [`Direct`] where `T` has it, and else [`BySerde`]:
+/// guests whose arguments are plain need no general JSON parser.
+#[doc(hidden)]
+pub struct As<T>(PhantomData<T>);
+
+impl<T> As<T> {
+    pub const NEW: Self = As(PhantomData);
+}
+
+#[doc(hidden)]
+pub trait Direct<T> {
+    fn read(&self, text: &str) -> Result<T, String>;
+}
+
+#[doc(hidden)]
+pub trait BySerde<T> {
+    fn read(&self, text: &str) -> Result<T, String>;
+}
+
+impl<T: DeserializeOwned> BySerde<T> for &As<T> {
+    fn read(&self, text: &str) -> Result<T, String> {
+        json::from_text(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Direct<String> for As<String> {
+    fn read(&self, text: &str) -> Result<String, String> {
+        json::unquote(text).ok_or_else(|| "a text is needed".into())
+    }
+}
+
+impl Direct<bool> for As<bool> {
+    fn read(&self, text: &str) -> Result<bool, String> {
+        text.parse().map_err(|_| "true or false is needed".into())
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {
+        $(impl Direct<$type> for As<$type> {
+            fn read(&self, text: &str) -> Result<$type, String> {
+                whole(text).parse().map_err(|_| format!("a whole number from {} to {} is needed", <$type>::MIN, <$type>::MAX))
+            }
+        })*
+    };
+}
+integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+/// JSON has one kind of number, in which `2.0` is whole.
+fn whole(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, fraction)) if !fraction.is_empty() && fraction.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
+    }
 }
 
 /// Keys, and values as text; none where the text is no object. Values are only delimited here: who reads one checks it.
@@ -63,16 +120,9 @@ fn members(text: &str) -> Option<Vec<(String, &str)>> {
             None if rest.is_empty() => rest,
             None => return None,
         };
-        members.push((key_text(key)?, value.trim_ascii_end()));
+        members.push((json::unquote(key)?, value.trim_ascii_end()));
     }
     Some(members)
-}
-
-fn key_text(key: &str) -> Option<String> {
-    match key.contains('\\') {
-        true => json::from_text(key).ok(),
-        false => Some(key.get(1..key.len() - 1)?.to_owned()),
-    }
 }
 
 /// Length of the string that the text begins with, in its quotes.
@@ -112,33 +162,59 @@ fn value_length(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
+    macro_rules! read {
+        ($type:ty) => {
+            |text| (&As::<$type>::NEW).read(text)
+        };
+    }
+
     #[test]
     fn arguments_are_read_by_name() {
-        let text = r#" { "a" : 1 , "b\n\"" : "x,}\"]\\" , "c":{"d":[1,"]",{}]} ,"e":null , "a": 2 } "#;
+        let text = r#" { "a" : 1 , "b\n\"" : "x,}\"]\\" , "c":{"d":[1,"]",{}]} ,"e":null , "a": 2.0, "f":[1,2] } "#;
         let arguments = Arguments::of(text).unwrap();
-        assert_eq!(arguments.required::<u8>("a").unwrap(), 2);
-        assert_eq!(arguments.required::<String>("b\n\"").unwrap(), "x,}\"]\\");
+        assert_eq!(arguments.required("a", read!(u8)).unwrap(), 2);
+        assert_eq!(arguments.required("b\n\"", read!(String)).unwrap(), "x,}\"]\\");
         assert_eq!(arguments.get("c"), Some(r#"{"d":[1,"]",{}]}"#));
-        assert_eq!(arguments.optional::<u8>("e").unwrap(), None);
-        assert_eq!(arguments.optional::<u8>("missing").unwrap(), None);
-        assert_eq!(Arguments::of("{}").unwrap().0, []);
+        assert_eq!(arguments.optional("e", read!(u8)).unwrap(), None);
+        assert_eq!(arguments.optional("missing", read!(u8)).unwrap(), None);
+        assert_eq!(arguments.optional("f", read!(Vec<i8>)).unwrap(), Some(vec![1, 2]));
+        assert!(Arguments::of("{}").unwrap().0.is_empty());
     }
 
     #[test]
     fn errors_name_the_argument() {
-        let error = |result: Result<u8, wit::Error>| match result {
-            Err(wit::Error::InvalidParams(text)) => text,
-            other => panic!("{other:?}"),
-        };
-        let arguments = Arguments::of(r#"{"n":"text","m":300}"#).unwrap();
-        assert_eq!(error(arguments.required("x")), "The argument `x` is missing.");
-        assert!(error(arguments.required("n")).starts_with("The argument `n` does not fit: invalid type"));
-        assert!(error(arguments.required("m")).starts_with("The argument `m` does not fit: "));
+        fn error<T: std::fmt::Debug>(result: Result<T, wit::Error>) -> String {
+            match result {
+                Err(wit::Error::InvalidParams(text)) => text,
+                other => panic!("{other:?}"),
+            }
+        }
+        let arguments = Arguments::of(r#"{"n":"text","m":300,"b":1,"f":1.5}"#).unwrap();
+        assert_eq!(error(arguments.required("x", read!(u8))), "The argument `x` is missing.");
+        assert_eq!(error(arguments.required("m", read!(u8))), "The argument `m` does not fit: a whole number from 0 to 255 is needed");
+        assert_eq!(error(arguments.required("f", read!(i32))), error(arguments.required("f", read!(i32))));
+        assert_eq!(error(arguments.required("b", read!(bool))), "The argument `b` does not fit: true or false is needed");
+        assert_eq!(error(arguments.required("m", read!(String))), "The argument `m` does not fit: a text is needed");
+        assert!(error(arguments.required("n", read!(f64))).starts_with("The argument `n` does not fit: invalid type"));
     }
 
     #[test]
     fn what_is_no_object_is_refused() {
-        for text in ["", "[]", "{", "}", "{a:1}", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1,}"#, r#"{"a":1"b":2}"#, r#"{"a":[1}"#, r#"{"a":"x}"#, r#"{"a":1]}"#, r#"{,"a":1}"#] {
+        for text in [
+            "",
+            "[]",
+            "{",
+            "}",
+            "{a:1}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":1"b":2}"#,
+            r#"{"a":[1}"#,
+            r#"{"a":"x}"#,
+            r#"{"a":1]}"#,
+            r#"{,"a":1}"#,
+        ] {
             let refused = match members(text) {
                 None => true,
                 Some(members) => members.iter().all(|(_, value)| serde_json::from_str::<serde_json::Value>(value).is_err()),

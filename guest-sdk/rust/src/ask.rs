@@ -53,8 +53,7 @@ pub struct Root {
 impl Ctx {
     /// Asks the user to fill in a form with the fields of `T` (text, numbers, booleans, choices; no nesting).
     pub fn elicit<T: Schema + DeserializeOwned>(&self, key: &str, message: &str) -> Result<Elicited<T>> {
-        let params =
-            format!("{{\"mode\":\"form\",\"message\":{},\"requestedSchema\":{}}}", json::quote(message), schema::of::<T>());
+        let params = format!("{{\"mode\":\"form\",\"message\":{},\"requestedSchema\":{}}}", json::quote(message), schema::of::<T>());
         self.elicit_with(key, params)
     }
 

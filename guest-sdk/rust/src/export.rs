@@ -98,12 +98,7 @@ impl<S: Instance + Prompts> prompts::exports::guesthouse::mcp::prompts::Guest fo
 }
 
 impl<S: Instance + Completion> completion::exports::guesthouse::mcp::completion::Guest for Exported<S> {
-    fn complete(
-        reference: Reference,
-        argument: String,
-        value: String,
-        resolved: Vec<(String, String)>,
-    ) -> Result<Completions, Error> {
+    fn complete(reference: Reference, argument: String, value: String, resolved: Vec<(String, String)>) -> Result<Completions, Error> {
         server::<S>().complete(&reference, &argument, &value, &resolved)
     }
 }

@@ -1,9 +1,7 @@
 //! The functions that the host offers; outside WebAssembly, [`crate::testing`] stands in for it.
 
 #[cfg(target_family = "wasm")]
-pub(crate) use crate::bindings::imports::guesthouse::mcp::changes::{
-    prompts_changed, resource_updated, resources_changed, tools_changed,
-};
+pub(crate) use crate::bindings::imports::guesthouse::mcp::changes::{prompts_changed, resource_updated, resources_changed, tools_changed};
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::bindings::imports::guesthouse::mcp::context::{answer, log, report_progress, request, state, time_left_ms};
 #[cfg(not(target_family = "wasm"))]

@@ -23,10 +23,10 @@
 
 extern crate self as guesthouse;
 
-#[cfg(all(feature = "arena", target_family = "wasm", not(target_feature = "atomics")))]
-mod arena_global;
 #[cfg_attr(not(all(feature = "arena", target_family = "wasm")), allow(dead_code))]
 mod arena;
+#[cfg(all(feature = "arena", target_family = "wasm", not(target_feature = "atomics")))]
+mod arena_global;
 
 mod arguments;
 mod ask;

@@ -1,6 +1,6 @@
 //! What the macros' code refers to; not for use by hand.
 
-pub use crate::arguments::Arguments;
+pub use crate::arguments::{Arguments, As, BySerde, Direct};
 pub use crate::completion::{finish as finish_completion, from_list};
 pub use crate::export::{Exported, Instance, Slot};
 pub use crate::prompt::{ArgumentSpec, PromptSpec, argument, finish as finish_prompt, page as prompt_page, parse, required};
@@ -44,10 +44,7 @@ impl<T: Default> Start for T {
 }
 
 /// What an `#[init]` function may return.
-#[diagnostic::on_unimplemented(
-    message = "an `#[init]` function cannot return `{Self}`",
-    note = "return the server, or a `Result` of it"
-)]
+#[diagnostic::on_unimplemented(message = "an `#[init]` function cannot return `{Self}`", note = "return the server, or a `Result` of it")]
 pub trait InitReturn<S> {
     fn server(self) -> Result<S, String>;
 }

@@ -65,13 +65,7 @@ pub trait Prompts {
 /// Suggestions while a person types an argument of a prompt or a variable of a template.
 pub trait Completion {
     /// Values that begin with, or otherwise suit, what was typed. `resolved` are the arguments that are settled already.
-    fn complete(
-        &self,
-        reference: &Reference,
-        argument: &str,
-        value: &str,
-        resolved: &[(String, String)],
-    ) -> Result<Completions, Error>;
+    fn complete(&self, reference: &Reference, argument: &str, value: &str, resolved: &[(String, String)]) -> Result<Completions, Error>;
 }
 
 /// For servers with a job system of their own; the host's tasks need none of it.

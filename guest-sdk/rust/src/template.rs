@@ -82,7 +82,9 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_nothing() {
-        for uri in ["t://case/upper", "t://case/upper/", "t://case//x", "t://case/upper/a/b", "t://case/upper/a?b", "x", "", "t://case/upper/a\n/"] {
+        for uri in
+            ["t://case/upper", "t://case/upper/", "t://case//x", "t://case/upper/a/b", "t://case/upper/a?b", "x", "", "t://case/upper/a\n/"]
+        {
             assert_eq!(found::<2>(CASE, uri), None, "{uri}");
         }
         for uri in ["t://case/upper/%", "t://case/upper/%2", "t://case/upper/%zz", "t://case/upper/%FF", "t://case/upper/%+1"] {

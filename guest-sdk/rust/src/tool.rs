@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use crate::error::Kind;
 use crate::schema::{About, Writer};
-use crate::wit::{EmbeddedResource, MediaContent, ResourceContents, TaskSupport, TextContent, Tool, ToolAnnotations, ToolOutcome, ToolPage};
+use crate::wit::{
+    EmbeddedResource, MediaContent, ResourceContents, TaskSupport, TextContent, Tool, ToolAnnotations, ToolOutcome, ToolPage,
+};
 use crate::{Error, Json, Result, Schema, json, schema, wit};
 
 /// One block of a result or a message.

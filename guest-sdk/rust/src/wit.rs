@@ -11,9 +11,7 @@ pub use crate::bindings::resources::exports::guesthouse::mcp::resources::{
     ReadOutcome, ReadResult, ResourcePage, ResourceTemplate, TemplatePage,
 };
 pub use crate::bindings::tasks::exports::guesthouse::mcp::tasks::{Task, TaskStatus};
-pub use crate::bindings::tools::exports::guesthouse::mcp::tools::{
-    TaskSupport, Tool, ToolAnnotations, ToolOutcome, ToolPage,
-};
+pub use crate::bindings::tools::exports::guesthouse::mcp::tools::{TaskSupport, Tool, ToolAnnotations, ToolOutcome, ToolPage};
 pub use crate::bindings::types::{
     Annotations, Asked, Body, CacheHint, CacheScope, Content, EmbeddedResource, Error, Icon, IconTheme, InputRequired, MediaContent,
     Question, ResourceContents, ResourceEntry, Role, RpcError, TextContent, ToolResult,

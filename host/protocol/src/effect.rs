@@ -35,11 +35,7 @@ pub struct PeerLimits {
 
 impl Default for PeerLimits {
     fn default() -> PeerLimits {
-        PeerLimits {
-            parse: ParseLimits::default(),
-            request_ids_max: 10_000,
-            in_flight_max: 256,
-        }
+        PeerLimits { parse: ParseLimits::default(), request_ids_max: 10_000, in_flight_max: 256 }
     }
 }
 
@@ -59,19 +55,9 @@ pub struct PeerConfig {
 
 impl PeerConfig {
     /// A configuration with the default limits.
-    pub fn new(
-        mode: Mode,
-        transport: TransportKind,
-        server_info: Option<&Implementation>,
-    ) -> PeerConfig {
-        let server_info =
-            server_info.map(|info| to_raw_written(|out| info.write(out, Revision::LATEST_MODERN)));
-        PeerConfig {
-            mode,
-            transport,
-            limits: PeerLimits::default(),
-            server_info,
-        }
+    pub fn new(mode: Mode, transport: TransportKind, server_info: Option<&Implementation>) -> PeerConfig {
+        let server_info = server_info.map(|info| to_raw_written(|out| info.write(out, Revision::LATEST_MODERN)));
+        PeerConfig { mode, transport, limits: PeerLimits::default(), server_info }
     }
 }
 

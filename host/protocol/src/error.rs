@@ -44,11 +44,7 @@ pub struct RpcError {
 impl RpcError {
     /// An error with data that is any serialisable value.
     pub fn new(code: i32, message: impl Into<String>, data: &impl serde::Serialize) -> RpcError {
-        RpcError {
-            code,
-            message: message.into(),
-            data: Some(to_raw(data)),
-        }
+        RpcError { code, message: message.into(), data: Some(to_raw(data)) }
     }
 
     /// An error whose data says nothing but its type.
@@ -74,36 +70,20 @@ impl RpcError {
     }
 
     pub(crate) fn missing_params(names: &[&str]) -> RpcError {
-        RpcError::new(
-            INVALID_PARAMS,
-            "Missing required parameters",
-            &json!({ "type": "missing_params", "missing": names }),
-        )
+        RpcError::new(INVALID_PARAMS, "Missing required parameters", &json!({ "type": "missing_params", "missing": names }))
     }
 
     pub(crate) fn invalid_param(field: &str, reason: &str) -> RpcError {
-        RpcError::new(
-            INVALID_PARAMS,
-            "Invalid parameters",
-            &json!({ "type": "invalid_params", "field": field, "reason": reason }),
-        )
+        RpcError::new(INVALID_PARAMS, "Invalid parameters", &json!({ "type": "invalid_params", "field": field, "reason": reason }))
     }
 
     pub(crate) fn invalid_meta(reason: &str, field: &str) -> RpcError {
-        RpcError::new(
-            INVALID_PARAMS,
-            "Invalid request metadata",
-            &json!({ "type": "invalid_meta", "reason": reason, "field": field }),
-        )
+        RpcError::new(INVALID_PARAMS, "Invalid request metadata", &json!({ "type": "invalid_meta", "reason": reason, "field": field }))
     }
 
     pub(crate) fn unsupported_version(mode: Mode, requested: &str) -> RpcError {
         let supported: Vec<&str> = mode.revisions().map(Revision::as_str).collect();
-        RpcError::new(
-            UNSUPPORTED_VERSION,
-            "Unsupported protocol version",
-            &json!({ "supported": supported, "requested": requested }),
-        )
+        RpcError::new(UNSUPPORTED_VERSION, "Unsupported protocol version", &json!({ "supported": supported, "requested": requested }))
     }
 
     pub(crate) fn header_mismatch(header: &str, problem: &str) -> RpcError {
@@ -128,12 +108,7 @@ impl RpcError {
 
 impl PartialEq for RpcError {
     fn eq(&self, other: &RpcError) -> bool {
-        let data = |error: &RpcError| {
-            error
-                .data
-                .as_deref()
-                .map(|data: &RawValue| data.get().to_owned())
-        };
+        let data = |error: &RpcError| error.data.as_deref().map(|data: &RawValue| data.get().to_owned());
         self.code == other.code && self.message == other.message && data(self) == data(other)
     }
 }

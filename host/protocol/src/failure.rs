@@ -2,9 +2,7 @@
 
 use serde_json::json;
 
-use crate::error::{
-    BUSY, INTERNAL_ERROR, INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND, RpcError,
-};
+use crate::error::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND, RpcError};
 use crate::json::{Json, is_object};
 use crate::method::Method;
 use crate::model::{CallToolResult, Reply};
@@ -150,39 +148,23 @@ pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> An
         },
         Failure::NotFound { kind, name } => error(not_found(kind, &name, modern)),
         Failure::InvalidArguments { pointer, message } => {
-            let text = format!(
-                "Invalid arguments at {}: {message}",
-                shown_pointer(&pointer)
-            );
+            let text = format!("Invalid arguments at {}: {message}", shown_pointer(&pointer));
             if method == Method::CallTool {
                 return Answer::Tool(CallToolResult::error(text));
             }
-            error(RpcError::new(
-                INVALID_PARAMS,
-                text,
-                &json!({ "type": "invalid_params", "pointer": pointer, "reason": message }),
-            ))
+            error(RpcError::new(INVALID_PARAMS, text, &json!({ "type": "invalid_params", "pointer": pointer, "reason": message })))
         }
-        Failure::InvalidParams(text) if method == Method::CallTool => {
-            Answer::Tool(CallToolResult::error(text))
-        }
-        Failure::InvalidParams(text) => {
-            error(RpcError::typed(INVALID_PARAMS, "invalid_params", text))
-        }
+        Failure::InvalidParams(text) if method == Method::CallTool => Answer::Tool(CallToolResult::error(text)),
+        Failure::InvalidParams(text) => error(RpcError::typed(INVALID_PARAMS, "invalid_params", text)),
         Failure::MissingClientCapability(required) => missing_capability(required, method, modern),
-        Failure::Rpc(own) if is_reserved(own.code) => error(internal(
-            InternalKind::HandlerError,
-            "The handler failed with an error code that it may not use".to_owned(),
-        )),
+        Failure::Rpc(own) if is_reserved(own.code) => {
+            error(internal(InternalKind::HandlerError, "The handler failed with an error code that it may not use".to_owned()))
+        }
         Failure::Rpc(own) => error(own),
         Failure::Internal { kind, text } => error(internal(kind, text)),
         Failure::Busy { retry_after_s } => {
             let (error, status) = busy(retry_after_s);
-            Answer::Error {
-                error,
-                status,
-                retry_after_s: Some(retry_after_s),
-            }
+            Answer::Error { error, status, retry_after_s: Some(retry_after_s) }
         }
         Failure::Cancelled => Answer::Nothing,
     }
@@ -195,11 +177,7 @@ pub(crate) fn busy(retry_after_s: u32) -> (RpcError, u16) {
 }
 
 fn error(error: RpcError) -> Answer {
-    Answer::Error {
-        error,
-        status: 200,
-        retry_after_s: None,
-    }
+    Answer::Error { error, status: 200, retry_after_s: None }
 }
 
 fn internal(kind: InternalKind, text: String) -> RpcError {
@@ -207,11 +185,7 @@ fn internal(kind: InternalKind, text: String) -> RpcError {
 }
 
 fn not_found(kind: NotFound, name: &str, modern: bool) -> RpcError {
-    let code = if kind == NotFound::Resource && !modern {
-        RESOURCE_NOT_FOUND
-    } else {
-        INVALID_PARAMS
-    };
+    let code = if kind == NotFound::Resource && !modern { RESOURCE_NOT_FOUND } else { INVALID_PARAMS };
     let data = match kind {
         NotFound::Resource | NotFound::Template => json!({ "type": "not_found", "uri": name }),
         NotFound::Task => json!({ "type": "not_found", "taskId": name }),
@@ -221,35 +195,17 @@ fn not_found(kind: NotFound, name: &str, modern: bool) -> RpcError {
 }
 
 fn missing_capability(required: Json, method: Method, modern: bool) -> Answer {
-    let required = if is_object(&required) {
-        required
-    } else {
-        crate::json::to_raw(&json!({}))
-    };
+    let required = if is_object(&required) { required } else { crate::json::to_raw(&json!({})) };
     if modern {
-        let error = RpcError::new(
-            MISSING_CLIENT_CAPABILITY,
-            "Missing required client capability",
-            &json!({ "requiredCapabilities": required }),
-        );
-        return Answer::Error {
-            error,
-            status: 400,
-            retry_after_s: None,
-        };
+        let error =
+            RpcError::new(MISSING_CLIENT_CAPABILITY, "Missing required client capability", &json!({ "requiredCapabilities": required }));
+        return Answer::Error { error, status: 400, retry_after_s: None };
     }
-    let text = format!(
-        "The client lacks a capability that this needs: {}",
-        required.get()
-    );
+    let text = format!("The client lacks a capability that this needs: {}", required.get());
     if method == Method::CallTool {
         return Answer::Tool(CallToolResult::error(text));
     }
-    error(RpcError::new(
-        INVALID_PARAMS,
-        text,
-        &json!({ "type": "missing_client_capability", "requiredCapabilities": required }),
-    ))
+    error(RpcError::new(INVALID_PARAMS, text, &json!({ "type": "missing_client_capability", "requiredCapabilities": required })))
 }
 
 /// JSON-RPC keeps this range for itself and for MCP; a guest has all the other integers.
@@ -259,9 +215,5 @@ fn is_reserved(code: i32) -> bool {
 
 /// The pointer to the whole document is the empty string, which no reader would see.
 fn shown_pointer(pointer: &str) -> &str {
-    if pointer.is_empty() {
-        "the top level"
-    } else {
-        pointer
-    }
+    if pointer.is_empty() { "the top level" } else { pointer }
 }

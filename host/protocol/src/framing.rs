@@ -22,12 +22,7 @@ pub struct LineTooLong;
 impl Lines {
     /// A splitter that has seen nothing yet.
     pub fn new(line_bytes_max: usize) -> Lines {
-        Lines {
-            buffer: BytesMut::new(),
-            searched: 0,
-            skipping: false,
-            line_bytes_max,
-        }
+        Lines { buffer: BytesMut::new(), searched: 0, skipping: false, line_bytes_max }
     }
 
     /// Takes in what was read. Take all lines out before the next read: then at most one line is kept.
@@ -117,9 +112,7 @@ mod tests {
     use super::*;
 
     fn all(lines: &mut Lines) -> Vec<Result<String, LineTooLong>> {
-        std::iter::from_fn(|| lines.next_line())
-            .map(|line| line.map(|line| String::from_utf8_lossy(&line).into_owned()))
-            .collect()
+        std::iter::from_fn(|| lines.next_line()).map(|line| line.map(|line| String::from_utf8_lossy(&line).into_owned())).collect()
     }
 
     fn ok(line: &str) -> Result<String, LineTooLong> {
@@ -143,10 +136,7 @@ mod tests {
     fn a_line_of_exactly_the_limit_passes() {
         let mut lines = Lines::new(4);
         lines.push(b"1234\n1234\r\n12345\n12\n");
-        assert_eq!(
-            all(&mut lines),
-            [ok("1234"), ok("1234"), Err(LineTooLong), ok("12")]
-        );
+        assert_eq!(all(&mut lines), [ok("1234"), ok("1234"), Err(LineTooLong), ok("12")]);
     }
 
     #[test]
@@ -168,9 +158,6 @@ mod tests {
         let mut out = Vec::new();
         write_event(&mut out, None, br#"{"a":1}"#);
         write_event(&mut out, Some("7-0"), b"{}");
-        assert_eq!(
-            String::from_utf8_lossy(&out),
-            "data: {\"a\":1}\n\nid: 7-0\ndata: {}\n\n"
-        );
+        assert_eq!(String::from_utf8_lossy(&out), "data: {\"a\":1}\n\nid: 7-0\ndata: {}\n\n");
     }
 }

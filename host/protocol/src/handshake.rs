@@ -40,11 +40,7 @@ impl Session {
             client_info: Arc::from(params.client_info.clone()),
             client_capabilities: Arc::from(params.capabilities.clone()),
             level: SessionLevel::new(),
-            ids: UsedIds {
-                len_max: request_ids_max,
-                order: VecDeque::new(),
-                known: HashSet::new(),
-            },
+            ids: UsedIds { len_max: request_ids_max, order: VecDeque::new(), known: HashSet::new() },
         }
     }
 

@@ -62,11 +62,7 @@ pub struct Accepts {
 impl HttpRefusal {
     /// A refusal with an error that belongs to no request.
     pub fn new(status: StatusCode, error: &RpcError) -> HttpRefusal {
-        HttpRefusal {
-            status,
-            body: error_message(None, UnknownId::Omitted, error),
-            allow: None,
-        }
+        HttpRefusal { status, body: error_message(None, UnknownId::Omitted, error), allow: None }
     }
 
     fn invalid(status: StatusCode, kind: &str, message: impl Into<String>) -> HttpRefusal {
@@ -75,20 +71,12 @@ impl HttpRefusal {
 
     /// The session is needed, and not named.
     pub fn session_required() -> HttpRefusal {
-        HttpRefusal::invalid(
-            StatusCode::BAD_REQUEST,
-            "session_required",
-            "Mcp-Session-Id is required",
-        )
+        HttpRefusal::invalid(StatusCode::BAD_REQUEST, "session_required", "Mcp-Session-Id is required")
     }
 
     /// There is no such session (any more), or it is not the caller's.
     pub fn session_not_found() -> HttpRefusal {
-        HttpRefusal::invalid(
-            StatusCode::NOT_FOUND,
-            "session_not_found",
-            "Session not found",
-        )
+        HttpRefusal::invalid(StatusCode::NOT_FOUND, "session_not_found", "Session not found")
     }
 }
 
@@ -105,25 +93,15 @@ impl From<Refusal> for HttpRefusal {
 /// What the request wants. `GET` would open a stream of the handshake era, which a server need not have; sessions
 /// exist only where the handshake era is served.
 pub fn verb(parts: &Parts, mode: Mode) -> Result<Verb, HttpRefusal> {
-    let allow = if mode == Mode::Modern {
-        "POST"
-    } else {
-        "POST, DELETE"
-    };
+    let allow = if mode == Mode::Modern { "POST" } else { "POST, DELETE" };
     match parts.method {
         Method::POST => Ok(Verb::Post),
         Method::DELETE if mode != Mode::Modern => Ok(Verb::Delete),
-        Method::OPTIONS if parts.headers.contains_key("access-control-request-method") => {
-            Ok(Verb::Preflight)
-        }
+        Method::OPTIONS if parts.headers.contains_key("access-control-request-method") => Ok(Verb::Preflight),
         _ => {
             let status = StatusCode::METHOD_NOT_ALLOWED;
-            let refusal =
-                HttpRefusal::invalid(status, "method_not_allowed", "HTTP method not allowed here");
-            Err(HttpRefusal {
-                allow: Some(allow),
-                ..refusal
-            })
+            let refusal = HttpRefusal::invalid(status, "method_not_allowed", "HTTP method not allowed here");
+            Err(HttpRefusal { allow: Some(allow), ..refusal })
         }
     }
 }
@@ -136,25 +114,14 @@ pub fn check_post(headers: &HeaderMap) -> Result<Accepts, HttpRefusal> {
     // A browser sends other types without asking first, so this check is also one of access.
     if !is_json(headers) {
         let message = "Content-Type must be application/json";
-        return Err(HttpRefusal::invalid(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            message,
-        ));
+        return Err(HttpRefusal::invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
     }
-    let accepts = Accepts {
-        json: accepts(headers, "application", "json"),
-        events: accepts(headers, "text", "event-stream"),
-    };
+    let accepts = Accepts { json: accepts(headers, "application", "json"), events: accepts(headers, "text", "event-stream") };
     if accepts.json || accepts.events {
         return Ok(accepts);
     }
     let message = "Accept must list application/json and text/event-stream";
-    Err(HttpRefusal::invalid(
-        StatusCode::NOT_ACCEPTABLE,
-        "not_acceptable",
-        message,
-    ))
+    Err(HttpRefusal::invalid(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -184,12 +151,7 @@ fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
             let specificity = match (range_kind, range_subtype) {
                 ("*", "*") => 0,
                 (range_kind, "*") if range_kind.eq_ignore_ascii_case(kind) => 1,
-                (range_kind, range_subtype)
-                    if range_kind.eq_ignore_ascii_case(kind)
-                        && range_subtype.eq_ignore_ascii_case(subtype) =>
-                {
-                    2
-                }
+                (range_kind, range_subtype) if range_kind.eq_ignore_ascii_case(kind) && range_subtype.eq_ignore_ascii_case(subtype) => 2,
                 _ => continue,
             };
             let wanted = pieces.all(|parameter| !is_zero_quality(parameter));
@@ -206,11 +168,7 @@ fn is_zero_quality(parameter: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else {
         return false;
     };
-    name.trim().eq_ignore_ascii_case("q")
-        && value
-            .trim()
-            .parse::<f32>()
-            .is_ok_and(|quality| quality <= 0.0)
+    name.trim().eq_ignore_ascii_case("q") && value.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0)
 }
 
 /// The value of a header that may be there once. An error names what is wrong with it.

@@ -66,8 +66,7 @@ impl<'a> Object<'a> {
     }
 
     pub(crate) fn boolean(&mut self, name: &'static str, value: bool) {
-        self.key(name)
-            .extend_from_slice(if value { b"true" } else { b"false" });
+        self.key(name).extend_from_slice(if value { b"true" } else { b"false" });
     }
 
     pub(crate) fn optional_boolean(&mut self, name: &'static str, value: Option<bool>) {
@@ -88,12 +87,7 @@ impl<'a> Object<'a> {
     }
 
     /// Writes an array, each item by `write`.
-    pub(crate) fn array<T>(
-        &mut self,
-        name: &'static str,
-        items: &[T],
-        write: impl FnMut(&mut Vec<u8>, &T),
-    ) {
+    pub(crate) fn array<T>(&mut self, name: &'static str, items: &[T], write: impl FnMut(&mut Vec<u8>, &T)) {
         array(self.key(name), items, write);
     }
 
@@ -134,13 +128,7 @@ pub(crate) fn raw(out: &mut Vec<u8>, value: &RawValue) {
     if memchr::memchr2(b'\n', b'\r', bytes).is_none() {
         out.extend_from_slice(bytes);
     } else {
-        out.extend(bytes.iter().map(|byte| {
-            if matches!(byte, b'\n' | b'\r') {
-                b' '
-            } else {
-                *byte
-            }
-        }));
+        out.extend(bytes.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
     }
 }
 
@@ -154,11 +142,7 @@ pub(crate) fn integer(out: &mut Vec<u8>, value: u64) {
 pub(crate) fn number(out: &mut Vec<u8>, value: f64) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     // Writing to memory cannot fail.
-    let _ = if value.fract() == 0.0 && value.abs() < EXACT {
-        write!(out, "{value:.0}")
-    } else {
-        write!(out, "{value:?}")
-    };
+    let _ = if value.fract() == 0.0 && value.abs() < EXACT { write!(out, "{value:.0}") } else { write!(out, "{value:?}") };
 }
 
 /// Writes bytes as a string in the standard Base64 alphabet.
@@ -168,14 +152,8 @@ pub(crate) fn base64(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
     let room = bytes.len().div_ceil(3).saturating_mul(4);
     out.resize(start.saturating_add(room), b'=');
-    let written = out
-        .get_mut(start..)
-        .and_then(|target| {
-            base64::engine::general_purpose::STANDARD
-                .encode_slice(bytes, target)
-                .ok()
-        })
-        .unwrap_or(0);
+    let written =
+        out.get_mut(start..).and_then(|target| base64::engine::general_purpose::STANDARD.encode_slice(bytes, target).ok()).unwrap_or(0);
     out.truncate(start.saturating_add(written));
     out.push(b'"');
 }
@@ -194,9 +172,7 @@ pub(crate) fn to_raw(value: &impl serde::Serialize) -> Json {
 pub(crate) fn to_raw_written(write: impl FnOnce(&mut Vec<u8>)) -> Json {
     let mut out = Vec::new();
     write(&mut out);
-    let raw = String::from_utf8(out)
-        .ok()
-        .and_then(|text| RawValue::from_string(text).ok());
+    let raw = String::from_utf8(out).ok().and_then(|text| RawValue::from_string(text).ok());
     raw.unwrap_or_else(|| RawValue::NULL.to_owned())
 }
 
@@ -208,13 +184,7 @@ mod tests {
 
     #[test]
     fn numbers_have_no_needless_fraction() {
-        for (value, expected) in [
-            (0.0, "0"),
-            (50.0, "50"),
-            (0.5, "0.5"),
-            (-3.0, "-3"),
-            (1e300, "1e300"),
-        ] {
+        for (value, expected) in [(0.0, "0"), (50.0, "50"), (0.5, "0.5"), (-3.0, "-3"), (1e300, "1e300")] {
             let mut out = Vec::new();
             number(&mut out, value);
             assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -231,12 +201,7 @@ mod tests {
 
     #[test]
     fn base64_pads() {
-        for (bytes, expected) in [
-            (&b""[..], "\"\""),
-            (b"M", "\"TQ==\""),
-            (b"Ma", "\"TWE=\""),
-            (b"Man", "\"TWFu\""),
-        ] {
+        for (bytes, expected) in [(&b""[..], "\"\""), (b"M", "\"TQ==\""), (b"Ma", "\"TWE=\""), (b"Man", "\"TWFu\"")] {
             let mut out = Vec::new();
             base64(&mut out, bytes);
             assert_eq!(String::from_utf8(out).unwrap(), expected);

@@ -34,9 +34,7 @@ pub mod peer;
 pub mod reporter;
 pub mod revision;
 
-pub use effect::{
-    Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind,
-};
+pub use effect::{Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind};
 pub use error::RpcError;
 pub use failure::{Failure, InternalKind, NotFound, Outcome};
 pub use json::Json;

@@ -35,12 +35,7 @@ pub struct ParseLimits {
 
 impl Default for ParseLimits {
     fn default() -> ParseLimits {
-        ParseLimits {
-            message_bytes_max: 4 << 20,
-            depth_max: 64,
-            batch_len_max: 64,
-            id_bytes_max: 256,
-        }
+        ParseLimits { message_bytes_max: 4 << 20, depth_max: 64, batch_len_max: 64, id_bytes_max: 256 }
     }
 }
 
@@ -54,10 +49,7 @@ pub enum RequestId {
 }
 
 /// What one text from the client holds.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the common case is one message, which a box would cost an allocation"
-)]
+#[expect(clippy::large_enum_variant, reason = "the common case is one message, which a box would cost an allocation")]
 #[derive(Debug)]
 pub enum Incoming<'a> {
     /// One message.
@@ -112,28 +104,17 @@ pub struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(id: Option<RequestId>, error: RpcError) -> Refusal {
-        Refusal {
-            id,
-            error,
-            status: 400,
-        }
+        Refusal { id, error, status: 400 }
     }
 
     /// For a message (a line, a body) that is longer than the limit; it was not read to its end.
     pub fn too_long(limits: &ParseLimits) -> Refusal {
         let error = RpcError::new(
             crate::error::INVALID_REQUEST,
-            format!(
-                "The message is longer than {} bytes",
-                limits.message_bytes_max
-            ),
+            format!("The message is longer than {} bytes", limits.message_bytes_max),
             &json!({ "type": "message_too_long", "limit": limits.message_bytes_max }),
         );
-        Refusal {
-            id: None,
-            error,
-            status: 413,
-        }
+        Refusal { id: None, error, status: 413 }
     }
 }
 
@@ -150,10 +131,7 @@ pub fn parse<'a>(message: &'a [u8], limits: &ParseLimits) -> Result<Incoming<'a>
     };
     if depth(message) > limits.depth_max {
         let message = format!("The message nests deeper than {} levels", limits.depth_max);
-        return Err(Refusal::new(
-            None,
-            RpcError::invalid_request("message_too_deep", message),
-        ));
+        return Err(Refusal::new(None, RpcError::invalid_request("message_too_deep", message)));
     }
     if text.trim_start().starts_with('[') {
         return parse_batch(text, limits);
@@ -162,36 +140,23 @@ pub fn parse<'a>(message: &'a [u8], limits: &ParseLimits) -> Result<Incoming<'a>
 }
 
 fn parse_batch<'a>(text: &'a str, limits: &ParseLimits) -> Result<Incoming<'a>, Refusal> {
-    let elements: Vec<&RawValue> =
-        serde_json::from_str(text).map_err(|_| Refusal::new(None, RpcError::parse_error()))?;
+    let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| Refusal::new(None, RpcError::parse_error()))?;
     if elements.is_empty() {
-        return Err(Refusal::new(
-            None,
-            RpcError::invalid_request("empty_batch", "A batch must not be empty"),
-        ));
+        return Err(Refusal::new(None, RpcError::invalid_request("empty_batch", "A batch must not be empty")));
     }
     if elements.len() > limits.batch_len_max {
         let message = format!("A batch may have at most {} messages", limits.batch_len_max);
-        return Err(Refusal::new(
-            None,
-            RpcError::invalid_request("batch_too_long", message),
-        ));
+        return Err(Refusal::new(None, RpcError::invalid_request("batch_too_long", message)));
     }
-    Ok(Incoming::Batch(
-        elements
-            .into_iter()
-            .map(|element| parse_message(element.get(), limits))
-            .collect(),
-    ))
+    Ok(Incoming::Batch(elements.into_iter().map(|element| parse_message(element.get(), limits)).collect()))
 }
 
 fn parse_message<'a>(text: &'a str, limits: &ParseLimits) -> Result<Message<'a>, Refusal> {
     match serde_json::from_str::<Shape<Envelope<'a>>>(text) {
         Ok(Shape::Object(envelope)) => envelope.judge(limits),
-        Ok(Shape::Null | Shape::Other) => Err(Refusal::new(
-            None,
-            RpcError::invalid_request("invalid_message", "A message must be an object"),
-        )),
+        Ok(Shape::Null | Shape::Other) => {
+            Err(Refusal::new(None, RpcError::invalid_request("invalid_message", "A message must be an object")))
+        }
         Err(_) => Err(Refusal::new(None, RpcError::parse_error())),
     }
 }
@@ -199,10 +164,7 @@ fn parse_message<'a>(text: &'a str, limits: &ParseLimits) -> Result<Message<'a>,
 /// Reads an id that may be kept: an integer, or a string of bounded length.
 pub(crate) fn request_id(value: &RawValue, limits: &ParseLimits) -> Result<RequestId, RpcError> {
     if value.get() == "null" {
-        return Err(RpcError::invalid_request(
-            "invalid_id",
-            "The request id must not be null",
-        ));
+        return Err(RpcError::invalid_request("invalid_id", "The request id must not be null"));
     }
     if let Some(id) = integer(value) {
         return Ok(RequestId::Integer(id));
@@ -210,16 +172,10 @@ pub(crate) fn request_id(value: &RawValue, limits: &ParseLimits) -> Result<Reque
     match text(value) {
         Some(id) if id.len() <= limits.id_bytes_max => Ok(RequestId::String(id.into())),
         Some(_) => {
-            let message = format!(
-                "The request id must not be longer than {} bytes",
-                limits.id_bytes_max
-            );
+            let message = format!("The request id must not be longer than {} bytes", limits.id_bytes_max);
             Err(RpcError::invalid_request("invalid_id", message))
         }
-        None => Err(RpcError::invalid_request(
-            "invalid_id",
-            "The request id must be a string or an integer",
-        )),
+        None => Err(RpcError::invalid_request("invalid_id", "The request id must be a string or an integer")),
     }
 }
 

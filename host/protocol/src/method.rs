@@ -46,12 +46,7 @@ const TABLE: [(Method, &str, Revision, Revision); 14] = [
     (Method::ListTools, "tools/list", FIRST, MODERN),
     (Method::ReadResource, "resources/read", FIRST, MODERN),
     (Method::ListResources, "resources/list", FIRST, MODERN),
-    (
-        Method::ListTemplates,
-        "resources/templates/list",
-        FIRST,
-        MODERN,
-    ),
+    (Method::ListTemplates, "resources/templates/list", FIRST, MODERN),
     (Method::GetPrompt, "prompts/get", FIRST, MODERN),
     (Method::ListPrompts, "prompts/list", FIRST, MODERN),
     (Method::Complete, "completion/complete", FIRST, MODERN),
@@ -59,35 +54,19 @@ const TABLE: [(Method, &str, Revision, Revision); 14] = [
     (Method::Initialize, "initialize", FIRST, LAST_HANDSHAKE),
     (Method::Ping, "ping", FIRST, LAST_HANDSHAKE),
     (Method::SetLevel, "logging/setLevel", FIRST, LAST_HANDSHAKE),
-    (
-        Method::Subscribe,
-        "resources/subscribe",
-        FIRST,
-        LAST_HANDSHAKE,
-    ),
-    (
-        Method::Unsubscribe,
-        "resources/unsubscribe",
-        FIRST,
-        LAST_HANDSHAKE,
-    ),
+    (Method::Subscribe, "resources/subscribe", FIRST, LAST_HANDSHAKE),
+    (Method::Unsubscribe, "resources/unsubscribe", FIRST, LAST_HANDSHAKE),
 ];
 
 impl Method {
     /// The method of that name, if the revision has it.
     pub fn find(name: &str, revision: Revision) -> Option<Method> {
-        TABLE
-            .iter()
-            .find(|(_, known, first, last)| *known == name && (*first..=*last).contains(&revision))
-            .map(|(method, ..)| *method)
+        TABLE.iter().find(|(_, known, first, last)| *known == name && (*first..=*last).contains(&revision)).map(|(method, ..)| *method)
     }
 
     /// The method as it stands on the wire.
     pub fn as_str(self) -> &'static str {
-        TABLE
-            .iter()
-            .find(|(method, ..)| *method == self)
-            .map_or("", |(_, name, ..)| name)
+        TABLE.iter().find(|(method, ..)| *method == self).map_or("", |(_, name, ..)| name)
     }
 
     /// The parameter that the HTTP header `Mcp-Name` repeats, for the methods that have one.
@@ -136,29 +115,16 @@ mod tests {
             assert_eq!(method.as_str(), name);
             for revision in Revision::ALL {
                 let expected = (first..=last).contains(&revision).then_some(method);
-                assert_eq!(
-                    Method::find(name, revision),
-                    expected,
-                    "{name} in {revision}"
-                );
+                assert_eq!(Method::find(name, revision), expected, "{name} in {revision}");
             }
         }
     }
 
     #[test]
     fn the_modern_era_has_lost_the_session_methods() {
-        for name in [
-            "initialize",
-            "ping",
-            "logging/setLevel",
-            "resources/subscribe",
-            "resources/unsubscribe",
-        ] {
+        for name in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
             assert_eq!(Method::find(name, Revision::V2026_07_28), None, "{name}");
-            assert!(
-                Method::find(name, Revision::V2024_11_05).is_some(),
-                "{name}"
-            );
+            assert!(Method::find(name, Revision::V2024_11_05).is_some(), "{name}");
         }
         assert_eq!(Method::find("server/discover", Revision::V2025_11_25), None);
         assert_eq!(Method::find("TOOLS/LIST", Revision::V2025_11_25), None);
@@ -167,20 +133,11 @@ mod tests {
     #[test]
     fn a_method_needs_its_capability() {
         let none = Capabilities::default();
-        let tools = Capabilities {
-            tools: true,
-            ..none
-        };
+        let tools = Capabilities { tools: true, ..none };
         assert!(tools.serves(Method::CallTool));
         assert!(!none.serves(Method::CallTool));
         assert!(!tools.serves(Method::GetPrompt));
-        assert!(
-            !Capabilities {
-                resources: true,
-                ..none
-            }
-            .serves(Method::Subscribe)
-        );
+        assert!(!Capabilities { resources: true, ..none }.serves(Method::Subscribe));
         assert!(none.serves(Method::Discover));
     }
 }

@@ -177,10 +177,7 @@ impl Reply {
             Reply::Prompt(_) => method == Method::GetPrompt,
             Reply::Completion(_) => method == Method::Complete,
             Reply::Empty => {
-                matches!(
-                    method,
-                    Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe
-                )
+                matches!(method, Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe)
             }
         }
     }
@@ -194,9 +191,7 @@ impl Reply {
             object.text("resultType", "complete");
         }
         match self {
-            Reply::Profile(profile) if modern => {
-                profile.write_discover(&mut object, stamp.mode, revision)
-            }
+            Reply::Profile(profile) if modern => profile.write_discover(&mut object, stamp.mode, revision),
             Reply::Profile(profile) => profile.write_initialize(&mut object, revision),
             Reply::Tools(page) => page.write(&mut object, revision),
             Reply::Tool(result) => result.write(&mut object, revision),
@@ -208,11 +203,7 @@ impl Reply {
             Reply::Completion(completion) => completion.write(&mut object),
             Reply::Empty => {}
         }
-        write_meta(
-            &mut object,
-            self.meta(),
-            stamp.server_info.filter(|_| modern),
-        );
+        write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern));
         object.end();
     }
 

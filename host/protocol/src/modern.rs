@@ -29,10 +29,7 @@ pub(crate) struct CommonMeta {
 /// A request is modern if it carries one of the two keys that every modern request must carry.
 pub(crate) fn is_modern(params: &Params<'_>) -> bool {
     match params.meta() {
-        MetaMember::Object(meta) => {
-            meta.get(meta_key::PROTOCOL_VERSION).is_some()
-                || meta.get(meta_key::CLIENT_CAPABILITIES).is_some()
-        }
+        MetaMember::Object(meta) => meta.get(meta_key::PROTOCOL_VERSION).is_some() || meta.get(meta_key::CLIENT_CAPABILITIES).is_some(),
         MetaMember::Absent | MetaMember::NotAnObject => false,
     }
 }
@@ -65,10 +62,7 @@ pub(crate) fn check<'a>(params: &Params<'a>, mode: Mode) -> Result<ModernMeta<'a
     if client_info.is_some_and(|info| !is_implementation(info)) {
         return Err(invalid(meta_key::CLIENT_INFO));
     }
-    let revision = version
-        .parse()
-        .ok()
-        .filter(|revision: &Revision| revision.era() == Era::Modern);
+    let revision = version.parse().ok().filter(|revision: &Revision| revision.era() == Era::Modern);
     let revision = revision.ok_or_else(|| RpcError::unsupported_version(mode, &version))?;
     let log_level = match meta.get(meta_key::LOG_LEVEL) {
         None => None,
@@ -77,12 +71,7 @@ pub(crate) fn check<'a>(params: &Params<'a>, mode: Mode) -> Result<ModernMeta<'a
             Some(level.ok_or_else(|| invalid(meta_key::LOG_LEVEL))?)
         }
     };
-    Ok(ModernMeta {
-        revision,
-        client_info,
-        client_capabilities,
-        log_level,
-    })
+    Ok(ModernMeta { revision, client_info, client_capabilities, log_level })
 }
 
 /// Reads what both eras have in `_meta`.
@@ -96,20 +85,12 @@ pub(crate) fn common(params: &Params<'_>, limits: &ParseLimits) -> Result<Common
     };
     let progress_token = match meta.get(meta_key::PROGRESS_TOKEN) {
         None => None,
-        Some(token) => {
-            Some(progress_token(token, limits).ok_or_else(|| invalid(meta_key::PROGRESS_TOKEN))?)
-        }
+        Some(token) => Some(progress_token(token, limits).ok_or_else(|| invalid(meta_key::PROGRESS_TOKEN))?),
     };
     // Trace context is a hint: a malformed one is as good as none, and no reason to refuse the request.
     let traceparent = meta.get(meta_key::TRACEPARENT).and_then(text);
-    let traceparent = traceparent
-        .filter(|value| is_traceparent(value))
-        .map(|value| value.as_ref().into());
-    Ok(CommonMeta {
-        progress_token,
-        traceparent,
-        rest: rest(meta),
-    })
+    let traceparent = traceparent.filter(|value| is_traceparent(value)).map(|value| value.as_ref().into());
+    Ok(CommonMeta { progress_token, traceparent, rest: rest(meta) })
 }
 
 fn progress_token(token: &RawValue, limits: &ParseLimits) -> Option<RequestId> {
@@ -136,19 +117,10 @@ fn rest(meta: &Meta<'_>) -> Option<Json> {
 /// Version 00 of the W3C format: lower-case hex, neither id all zeros.
 fn is_traceparent(value: &str) -> bool {
     let mut parts = value.split('-');
-    let mut hex = |len: usize| {
-        parts.next().filter(|part| {
-            part.len() == len
-                && part
-                    .bytes()
-                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        })
-    };
+    let mut hex =
+        |len: usize| parts.next().filter(|part| part.len() == len && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
     let set = |part: &str| part.bytes().any(|byte| byte != b'0');
-    let sound = hex(2) == Some("00")
-        && hex(32).is_some_and(set)
-        && hex(16).is_some_and(set)
-        && hex(2).is_some();
+    let sound = hex(2) == Some("00") && hex(32).is_some_and(set) && hex(16).is_some_and(set) && hex(2).is_some();
     sound && parts.next().is_none()
 }
 
@@ -170,9 +142,7 @@ mod tests {
 
     #[test]
     fn a_traceparent_is_taken_to_the_letter() {
-        assert!(is_traceparent(
-            "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
-        ));
+        assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"));
         for bad in [
             "",
             "01-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",

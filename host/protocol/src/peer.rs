@@ -11,9 +11,7 @@ use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
 use crate::error::RpcError;
 use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
 use crate::handshake::Session;
-use crate::message::{
-    Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id,
-};
+use crate::message::{Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id};
 use crate::method::Method;
 use crate::model::{Reply, Stamp};
 use crate::revision::Revision;
@@ -47,13 +45,7 @@ struct InFlight {
 impl Peer {
     /// A peer that has seen no message yet.
     pub fn new(config: Arc<PeerConfig>) -> Peer {
-        Peer {
-            config,
-            count: 0,
-            in_flight: Vec::new(),
-            session: None,
-            batches: Vec::new(),
-        }
+        Peer { config, count: 0, in_flight: Vec::new(), session: None, batches: Vec::new() }
     }
 
     /// Takes in one text from the client.
@@ -77,12 +69,7 @@ impl Peer {
 
     /// Answers something that never became a message, such as a line that is too long.
     pub fn refuse(&self, refusal: &Refusal) -> Vec<Effect> {
-        let rendered = render_error(
-            refusal.id.as_ref(),
-            self.unknown_id(),
-            &refusal.error,
-            refusal.status,
-        );
+        let rendered = render_error(refusal.id.as_ref(), self.unknown_id(), &refusal.error, refusal.status);
         vec![send(rendered, None)]
     }
 
@@ -113,10 +100,7 @@ impl Peer {
 
     /// The revision of the handshake session, once there is one. Modern requests name their own.
     pub fn revision(&self) -> Option<Revision> {
-        self.session
-            .as_ref()
-            .filter(|session| session.opening.is_none())
-            .map(|session| session.revision)
+        self.session.as_ref().filter(|session| session.opening.is_none()).map(|session| session.revision)
     }
 
     /// How many calls are running.
@@ -140,12 +124,7 @@ impl Peer {
                         self.settle(place, Some(rendered), None, effects);
                     }
                     Err(refused) => {
-                        let mut rendered = render_error(
-                            Some(&id),
-                            self.unknown_id(),
-                            &refused.error,
-                            refused.status,
-                        );
+                        let mut rendered = render_error(Some(&id), self.unknown_id(), &refused.error, refused.status);
                         rendered.retry_after_s = refused.retry_after_s;
                         self.settle(place, Some(rendered), None, effects);
                     }
@@ -174,12 +153,7 @@ impl Peer {
             match message {
                 Ok(message) => self.message(message, place, effects),
                 Err(refusal) => {
-                    let rendered = render_error(
-                        refusal.id.as_ref(),
-                        self.unknown_id(),
-                        &refusal.error,
-                        refusal.status,
-                    );
+                    let rendered = render_error(refusal.id.as_ref(), self.unknown_id(), &refusal.error, refusal.status);
                     self.settle(place, Some(rendered), None, effects);
                 }
             }
@@ -198,24 +172,13 @@ impl Peer {
             return;
         }
         let limits = &self.config.limits.parse;
-        let Some(Ok(id)) = notification
-            .params
-            .get("requestId")
-            .map(|id| request_id(id, limits))
-        else {
+        let Some(Ok(id)) = notification.params.get("requestId").map(|id| request_id(id, limits)) else {
             return;
         };
-        self.cancel_where(
-            |running| running.id == id && running.method != Method::Initialize,
-            effects,
-        );
+        self.cancel_where(|running| running.id == id && running.method != Method::Initialize, effects);
     }
 
-    fn cancel_where(
-        &mut self,
-        wanted: impl Fn(&InFlight) -> bool,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
+    fn cancel_where(&mut self, wanted: impl Fn(&InFlight) -> bool, effects: &mut Vec<Effect>) -> bool {
         let Some(cancelled) = self.take(wanted) else {
             return false;
         };
@@ -244,35 +207,17 @@ impl Peer {
         }
         let failure = match outcome {
             Ok(reply) if reply.answers(ended.method) => {
-                return Some(render_result(
-                    &ended.id,
-                    &reply,
-                    &self.stamp(ended.revision),
-                ));
+                return Some(render_result(&ended.id, &reply, &self.stamp(ended.revision)));
             }
-            Ok(_) => Failure::Internal {
-                kind: InternalKind::HandlerError,
-                text: "The server made an answer of the wrong kind".to_owned(),
-            },
+            Ok(_) => Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() },
             Err(failure) => failure,
         };
         match failure::answer(failure, ended.method, ended.revision) {
-            Answer::Error {
-                error,
-                status,
-                retry_after_s,
-            } => {
+            Answer::Error { error, status, retry_after_s } => {
                 let rendered = render_error(Some(&ended.id), self.unknown_id(), &error, status);
-                Some(Rendered {
-                    retry_after_s,
-                    ..rendered
-                })
+                Some(Rendered { retry_after_s, ..rendered })
             }
-            Answer::Tool(result) => Some(render_result(
-                &ended.id,
-                &Reply::Tool(result),
-                &self.stamp(ended.revision),
-            )),
+            Answer::Tool(result) => Some(render_result(&ended.id, &Reply::Tool(result), &self.stamp(ended.revision))),
             Answer::Nothing => None,
         }
     }
@@ -287,19 +232,9 @@ impl Peer {
     }
 
     /// Sends a response, or keeps it for the array of its batch. None stands for a request that gets no response.
-    fn settle(
-        &mut self,
-        place: Option<Place>,
-        rendered: Option<Rendered>,
-        call: Option<CallId>,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn settle(&mut self, place: Option<Place>, rendered: Option<Rendered>, call: Option<CallId>, effects: &mut Vec<Effect>) {
         let Some(place) = place else {
-            effects.extend(
-                rendered
-                    .map(|rendered| send(rendered, call))
-                    .or(call.map(Effect::End)),
-            );
+            effects.extend(rendered.map(|rendered| send(rendered, call)).or(call.map(Effect::End)));
             return;
         };
         if let (Some(rendered), Some(batch)) = (rendered, self.find_batch(place.batch)) {
@@ -318,11 +253,7 @@ impl Peer {
             return;
         }
         let message = self.batches.swap_remove(index).into_message();
-        let rendered = message.map(|message| Rendered {
-            message,
-            status: 200,
-            retry_after_s: None,
-        });
+        let rendered = message.map(|message| Rendered { message, status: 200, retry_after_s: None });
         self.settle(None, rendered, call, effects);
     }
 
@@ -331,11 +262,7 @@ impl Peer {
     }
 
     fn stamp(&self, revision: Revision) -> Stamp<'_> {
-        Stamp {
-            mode: self.config.mode,
-            revision,
-            server_info: self.config.server_info.as_deref(),
-        }
+        Stamp { mode: self.config.mode, revision, server_info: self.config.server_info.as_deref() }
     }
 
     fn unknown_id(&self) -> UnknownId {
@@ -352,16 +279,6 @@ impl Peer {
 }
 
 fn send(rendered: Rendered, call: Option<CallId>) -> Effect {
-    let Rendered {
-        message,
-        status,
-        retry_after_s,
-    } = rendered;
-    Effect::Send(Outgoing {
-        message,
-        call,
-        status,
-        retry_after_s,
-        last: true,
-    })
+    let Rendered { message, status, retry_after_s } = rendered;
+    Effect::Send(Outgoing { message, call, status, retry_after_s, last: true })
 }

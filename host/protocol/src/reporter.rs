@@ -67,20 +67,10 @@ impl SessionLevel {
 }
 
 impl Reporter {
-    pub(crate) fn new(
-        revision: Revision,
-        token: Option<RequestId>,
-        threshold: Threshold,
-    ) -> Reporter {
+    pub(crate) fn new(revision: Revision, token: Option<RequestId>, threshold: Threshold) -> Reporter {
         let silent = token.is_none() && matches!(threshold, Threshold::Silent);
         let closed = (!silent).then(|| Arc::new(AtomicBool::new(false)));
-        Reporter {
-            revision,
-            token,
-            last: None,
-            threshold,
-            closed,
-        }
+        Reporter { revision, token, last: None, threshold, closed }
     }
 
     /// The flag that ends all reporting.
@@ -99,12 +89,7 @@ impl Reporter {
     }
 
     /// Makes a progress notification. A total that is no number is left out.
-    pub fn progress(
-        &mut self,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-    ) -> Result<Bytes, ProgressError> {
+    pub fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) -> Result<Bytes, ProgressError> {
         let Some(token) = &self.token else {
             return Err(ProgressError::NotRequested);
         };
@@ -146,9 +131,7 @@ impl Reporter {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed
-            .as_ref()
-            .is_some_and(|closed| closed.load(Ordering::Acquire))
+        self.closed.as_ref().is_some_and(|closed| closed.load(Ordering::Acquire))
     }
 }
 
@@ -183,30 +166,14 @@ mod tests {
             text(&reporter.progress(0.0, Some(100.0), None).unwrap()),
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0,"total":100}}"#
         );
+        assert_eq!(reporter.progress(0.0, None, None), Err(ProgressError::NotIncreasing));
+        assert_eq!(reporter.progress(f64::NAN, None, None), Err(ProgressError::NotIncreasing));
         assert_eq!(
-            reporter.progress(0.0, None, None),
-            Err(ProgressError::NotIncreasing)
-        );
-        assert_eq!(
-            reporter.progress(f64::NAN, None, None),
-            Err(ProgressError::NotIncreasing)
-        );
-        assert_eq!(
-            text(
-                &reporter
-                    .progress(0.5, Some(f64::INFINITY), Some("half"))
-                    .unwrap()
-            ),
+            text(&reporter.progress(0.5, Some(f64::INFINITY), Some("half")).unwrap()),
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0.5,"message":"half"}}"#
         );
-        reporter
-            .closed_flag()
-            .unwrap()
-            .store(true, Ordering::Release);
-        assert_eq!(
-            reporter.progress(1.0, None, None),
-            Err(ProgressError::Closed)
-        );
+        reporter.closed_flag().unwrap().store(true, Ordering::Release);
+        assert_eq!(reporter.progress(1.0, None, None), Err(ProgressError::Closed));
         assert!(!reporter.wants_progress());
     }
 
@@ -220,33 +187,19 @@ mod tests {
     #[test]
     fn nothing_is_sent_that_was_not_asked_for() {
         let mut reporter = Reporter::new(Revision::V2026_07_28, None, Threshold::Silent);
-        assert_eq!(
-            reporter.progress(1.0, None, None),
-            Err(ProgressError::NotRequested)
-        );
-        assert_eq!(
-            reporter.log(LogLevel::Emergency, None, RawValue::NULL),
-            None
-        );
+        assert_eq!(reporter.progress(1.0, None, None), Err(ProgressError::NotRequested));
+        assert_eq!(reporter.log(LogLevel::Emergency, None, RawValue::NULL), None);
         assert!(!reporter.wants_logs());
     }
 
     #[test]
     fn a_session_level_acts_on_calls_in_flight() {
         let level = SessionLevel::new();
-        let reporter = Reporter::new(
-            Revision::V2025_11_25,
-            None,
-            Threshold::Session(level.clone()),
-        );
+        let reporter = Reporter::new(Revision::V2025_11_25, None, Threshold::Session(level.clone()));
         assert_eq!(reporter.log(LogLevel::Debug, None, RawValue::NULL), None);
         level.set(LogLevel::Debug);
         assert_eq!(
-            text(
-                &reporter
-                    .log(LogLevel::Debug, Some("x"), RawValue::TRUE)
-                    .unwrap()
-            ),
+            text(&reporter.log(LogLevel::Debug, Some("x"), RawValue::TRUE).unwrap()),
             r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","logger":"x","data":true}}"#
         );
         level.set(LogLevel::Emergency);
@@ -255,20 +208,8 @@ mod tests {
 
     #[test]
     fn a_request_level_is_fixed() {
-        let reporter = Reporter::new(
-            Revision::V2026_07_28,
-            None,
-            Threshold::Fixed(LogLevel::Warning),
-        );
-        assert!(
-            reporter
-                .log(LogLevel::Notice, None, RawValue::NULL)
-                .is_none()
-        );
-        assert!(
-            reporter
-                .log(LogLevel::Warning, None, RawValue::NULL)
-                .is_some()
-        );
+        let reporter = Reporter::new(Revision::V2026_07_28, None, Threshold::Fixed(LogLevel::Warning));
+        assert!(reporter.log(LogLevel::Notice, None, RawValue::NULL).is_none());
+        assert!(reporter.log(LogLevel::Warning, None, RawValue::NULL).is_some());
     }
 }

@@ -45,13 +45,8 @@ pub struct UnknownRevision;
 
 impl Revision {
     /// Every revision, newest first, which is the order of preference.
-    pub const ALL: [Revision; 5] = [
-        Revision::V2026_07_28,
-        Revision::V2025_11_25,
-        Revision::V2025_06_18,
-        Revision::V2025_03_26,
-        Revision::V2024_11_05,
-    ];
+    pub const ALL: [Revision; 5] =
+        [Revision::V2026_07_28, Revision::V2025_11_25, Revision::V2025_06_18, Revision::V2025_03_26, Revision::V2024_11_05];
     /// What `initialize` answers when the client asks for something that it cannot have.
     pub const LATEST_HANDSHAKE: Revision = Revision::V2025_11_25;
     /// The newest revision of the modern era.
@@ -70,11 +65,7 @@ impl Revision {
 
     /// The era that the revision belongs to.
     pub fn era(self) -> Era {
-        if self >= Revision::V2026_07_28 {
-            Era::Modern
-        } else {
-            Era::Handshake
-        }
+        if self >= Revision::V2026_07_28 { Era::Modern } else { Era::Handshake }
     }
 
     /// JSON-RPC batches; the first two revisions follow JSON-RPC as it is.
@@ -156,9 +147,7 @@ impl Mode {
 
     /// The revisions that are served, newest first.
     pub fn revisions(self) -> impl Iterator<Item = Revision> {
-        Revision::ALL
-            .into_iter()
-            .filter(move |revision| self.serves(revision.era()))
+        Revision::ALL.into_iter().filter(move |revision| self.serves(revision.era()))
     }
 }
 
@@ -166,10 +155,7 @@ impl FromStr for Revision {
     type Err = UnknownRevision;
 
     fn from_str(text: &str) -> Result<Revision, UnknownRevision> {
-        Revision::ALL
-            .into_iter()
-            .find(|revision| revision.as_str() == text)
-            .ok_or(UnknownRevision)
+        Revision::ALL.into_iter().find(|revision| revision.as_str() == text).ok_or(UnknownRevision)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Builds JavaScript and TypeScript projects: installs their packages, and has the SDK's build program make the component.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -15,10 +16,7 @@ const NODE: Tool = Tool {
     name: "node",
     remedy: "install Node.js 20 or newer from your system's packages or from nodejs.org, and make sure that `node` is on the PATH",
 };
-const NPM: Tool = Tool {
-    name: "npm",
-    remedy: "install npm, which usually comes with Node.js, and make sure that `npm` is on the PATH",
-};
+const NPM: Tool = Tool { name: "npm", remedy: "install npm, which usually comes with Node.js, and make sure that `npm` is on the PATH" };
 const COMPILER: Tool = Tool { name: "the build program of @guesthouse/sdk", remedy: NODE.remedy };
 
 const NODE_MAJOR_MIN: u32 = 20;
@@ -51,13 +49,24 @@ pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result
     }
     ctx.say(format_args!("bundle and compile {}", project.dir.join(&entry).display()));
     let fresh = work.join("fresh.wasm");
+    // The author's modules run in the build program, and could end it early with success.
+    remove(&fresh)?;
     ctx.run(&mut compile(project, &sdk, &entry, &wit, &fresh), &COMPILER)?;
-    let bytes = std::fs::read(&fresh).with_context(|| format!("the build program left no {}", fresh.display()))?;
+    let bytes = std::fs::read(&fresh).with_context(|| {
+        format!("the build program left no component in {}; does a module end the process while it loads?", fresh.display())
+    })?;
     let built = finish(project, &bytes)?;
     // The program has written the guest's world, which is one of the things that it reads.
     let inputs = digest(&[&project.dir, &sdk, &wit], &[env!("CARGO_PKG_VERSION"), &entry.to_string_lossy()])?;
     replace_if_changed(&stamp, inputs.as_bytes())?;
     Ok(built)
+}
+
+fn remove(file: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| format!("cannot remove {}", file.display())),
+        _ => Ok(()),
+    }
 }
 
 fn compile(project: &Project, sdk: &Path, entry: &Path, wit: &Path, out: &Path) -> Command {
@@ -148,8 +157,6 @@ fn find_sdk(dir: &Path) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
     use super::*;
 
     fn project(package: &str, files: &[&str]) -> tempfile::TempDir {

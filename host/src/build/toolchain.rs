@@ -126,7 +126,7 @@ fn add_target(target: &str, dir: &Path) -> Result<(), String> {
 /// The line that says most: the first that begins with `error`, else the last.
 fn last_error(stderr: &str) -> String {
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines().find(|line| line.starts_with("error")).or(lines().last()).unwrap_or("it gave no reason").into()
+    lines().find(|line| line.starts_with("error")).or(lines().next_back()).unwrap_or("it gave no reason").into()
 }
 
 fn make_fallback(prefix: &Path, target: &str, dir: &Path, ctx: &mut BuildContext) -> anyhow::Result<()> {
@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_key_names_release_and_commit() {
-        let version = "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\ncommit-hash: 59807616e1fa2540\nrelease: 1.95.0\nLLVM version: 22";
+        let version =
+            "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\ncommit-hash: 59807616e1fa2540\nrelease: 1.95.0\nLLVM version: 22";
         assert_eq!(key(version).unwrap(), "1.95.0-59807616e");
         assert_eq!(key("release: 1.96.0-beta (x)\ncommit-hash: unknown").unwrap(), "1.96.0-beta__x_-unknown");
         assert!(key("nonsense").unwrap_err().to_string().contains("nonsense"));

@@ -18,8 +18,6 @@ pub(super) fn world(name: &str, exports: &[String], imports: &[&str]) -> String 
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
     use super::*;
     use crate::build::parse_contract;
 

@@ -25,14 +25,16 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) async fn run(self) -> Result<ExitCode> {
-        let arguments: Value = serde_json::from_str(&self.arguments).with_context(|| format!("the arguments `{}` are not JSON", self.arguments))?;
+        let arguments: Value =
+            serde_json::from_str(&self.arguments).with_context(|| format!("the arguments `{}` are not JSON", self.arguments))?;
         if !arguments.is_object() {
             bail!("the arguments must be a JSON object such as {{\"text\": \"hello\"}}, not `{}`", self.arguments);
         }
         let (config, guest) = single(&self.file)?;
         let name = guest.name.clone();
         let host = Host::start(config, vec![guest]).await?;
-        let answer = host.connect(Some(&name))?.request("tools/call", serde_json::json!({ "name": self.tool, "arguments": arguments })).await?;
+        let answer =
+            host.connect(Some(&name))?.request("tools/call", serde_json::json!({ "name": self.tool, "arguments": arguments })).await?;
         if let Some(error) = answer.get("error") {
             bail!("the call of `{}` failed: {error}", self.tool);
         }

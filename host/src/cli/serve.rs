@@ -44,7 +44,8 @@ fn sources(config: &Config) -> Result<Vec<GuestSource>> {
         .guest
         .iter()
         .map(|(name, guest)| {
-            let file = guest.file.clone().ok_or_else(|| anyhow!("guest `{name}` has no `file`; add file = \"{name}.wasm\" to [guest.{name}]"))?;
+            let file =
+                guest.file.clone().ok_or_else(|| anyhow!("guest `{name}` has no `file`; add file = \"{name}.wasm\" to [guest.{name}]"))?;
             Ok(GuestSource { name: name.clone(), file, config: guest.clone() })
         })
         .collect()

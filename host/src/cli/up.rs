@@ -3,7 +3,7 @@
 use super::{ServerFlags, serve, tell};
 use crate::build::{self, BuildContext, MissingTool};
 use crate::config::discover::{Source, discover};
-use crate::config::{Config, GuestConfig, paths};
+use crate::config::{Config, GuestConfig, Prefix, paths};
 use crate::host::{GuestSource, Host};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -33,6 +33,10 @@ impl Up {
         // A port that is taken is said before minutes are spent on building.
         let listener = if self.stdio { None } else { Some(serve::bind(config.server.listen)?) };
         let total = found.len();
+        // Whether names are prefixed follows from what is there, not from which toolchains are installed today.
+        if config.server.prefix == Prefix::Auto && total > 1 {
+            config.server.prefix = Prefix::Always;
+        }
         let guests = tokio::task::spawn_blocking({
             let config = config.clone();
             move || build_all(found, &config)
@@ -51,11 +55,8 @@ impl Up {
 /// Gives guests that the configuration names by their file the configured name.
 fn named(found: BTreeMap<String, Source>, config: &Config) -> Result<BTreeMap<String, Source>> {
     let mut guests = BTreeMap::new();
-    let configured: Vec<(String, PathBuf)> = config
-        .guest
-        .iter()
-        .filter_map(|(name, guest)| Some((name.clone(), guest.file.as_ref()?.canonicalize().ok()?)))
-        .collect();
+    let configured: Vec<(String, PathBuf)> =
+        config.guest.iter().filter_map(|(name, guest)| Some((name.clone(), guest.file.as_ref()?.canonicalize().ok()?))).collect();
     for (name, source) in found {
         let key = configured.iter().find(|(_, file)| file == source.path()).map_or(name, |(key, _)| key.clone());
         if guests.contains_key(&key) {

@@ -121,7 +121,7 @@ fn insert(found: &mut BTreeMap<String, Source>, parts: &[String], source: Source
 
 #[cfg(test)]
 mod tests {
-    
+
     use super::*;
 
     fn tree(files: &[&str]) -> tempfile::TempDir {

@@ -60,7 +60,8 @@ impl fmt::Display for Size {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, factor) = SPAN_UNITS.iter().rev().find(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor)).copied().unwrap_or(("ms", 1));
+        let (unit, factor) =
+            SPAN_UNITS.iter().rev().find(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor)).copied().unwrap_or(("ms", 1));
         write!(f, "{}{unit}", self.0 / factor)
     }
 }

@@ -3,8 +3,8 @@
 use super::seat::{Seat, caller};
 use super::{Scope, bad_output, cannot_ask, failed};
 use crate::convert;
-use crate::guest::bindings::{tools, types};
 use crate::guest;
+use crate::guest::bindings::{tools, types};
 use crate::registry::Tool;
 use guesthouse_protocol::Json;
 use guesthouse_protocol::model::{CallToolResult, Reply};
@@ -53,5 +53,7 @@ fn check_output(tool: &Tool, result: &CallToolResult) -> Result<(), String> {
         return Err("it has an output schema, and the result has no structured content".into());
     };
     let value: Value = serde_json::from_str(structured.get()).map_err(|error| format!("its structured content cannot be read: {error}"))?;
-    schema.check(&value).map_err(|mismatch| format!("its structured content fails the output schema at `{}`: {}", mismatch.pointer, mismatch.message))
+    schema
+        .check(&value)
+        .map_err(|mismatch| format!("its structured content fails the output schema at `{}`: {}", mismatch.pointer, mismatch.message))
 }

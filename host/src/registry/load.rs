@@ -200,7 +200,8 @@ mod tests {
             (Some(vec!["get"]), "get_x", false),
             (Some(vec!["b", "a"]), "a", true),
         ] {
-            let config = GuestConfig { tools: patterns.map(|list| list.into_iter().map(str::to_owned).collect()), ..GuestConfig::default() };
+            let config =
+                GuestConfig { tools: patterns.map(|list| list.into_iter().map(str::to_owned).collect()), ..GuestConfig::default() };
             assert_eq!(is_served(&config, name), served, "{:?} {name}", config.tools);
         }
     }

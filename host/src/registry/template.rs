@@ -74,7 +74,10 @@ fn push_expression(pattern: &mut String, expression: &str, template: &str) -> Re
     let mut count = 0usize;
     let mut explode = false;
     for name in names.split(',') {
-        let bare = name.strip_suffix('*').or_else(|| name.split_once(':').filter(|(_, n)| n.parse::<u16>().is_ok()).map(|(name, _)| name)).unwrap_or(name);
+        let bare = name
+            .strip_suffix('*')
+            .or_else(|| name.split_once(':').filter(|(_, n)| n.parse::<u16>().is_ok()).map(|(name, _)| name))
+            .unwrap_or(name);
         if bare.is_empty() || !bare.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '%')) {
             bail!("the URI template `{template}` has the variable `{name}`, which is none of RFC 6570");
         }

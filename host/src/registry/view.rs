@@ -235,7 +235,11 @@ fn collision(kind: &str, name: &str, first: &Loaded, second: &Loaded) -> String 
 fn warn_of_strict_clients(kind: &str, name: &str, guest: &Loaded) {
     let safe = (1..=SAFE_NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if !safe {
-        tracing::warn!("some clients reject the {kind} name `{}` (guest `{}`): use at most 64 of A-Z a-z 0-9 _ -", name.escape_debug(), guest.name);
+        tracing::warn!(
+            "some clients reject the {kind} name `{}` (guest `{}`): use at most 64 of A-Z a-z 0-9 _ -",
+            name.escape_debug(),
+            guest.name
+        );
     }
 }
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 type diffInput struct {
@@ -55,7 +56,10 @@ type diffReader struct {
 	settled bool
 }
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+// A new instance runs for every call: what few calls need is made when they need it.
+var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+})
 
 func (r *diffReader) read(line string) {
 	if (r.oldLeft > 0 || r.newLeft > 0) && r.readInHunk(line) {
@@ -102,7 +106,7 @@ func (r *diffReader) read(line string) {
 }
 
 func (r *diffReader) readHunkHeader(line string) {
-	header := hunkHeader.FindStringSubmatch(line)
+	header := hunkHeader().FindStringSubmatch(line)
 	if header == nil {
 		return
 	}

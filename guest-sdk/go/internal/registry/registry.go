@@ -37,10 +37,21 @@ type Common struct {
 type Tool struct {
 	Common
 	Name                      string
-	InputSchema, OutputSchema json.RawMessage
+	InputSchema, OutputSchema Schema
 	Annotations               *ToolAnnotations
 	TaskSupport               TaskSupport
 	Call                      func(ctx context.Context, arguments json.RawMessage) (*ToolResult, error)
+}
+
+// Schema makes a JSON Schema when it is needed; a nil one is absent.
+type Schema func() json.RawMessage
+
+// Text is the schema, or nil.
+func (s Schema) Text() json.RawMessage {
+	if s == nil {
+		return nil
+	}
+	return s()
 }
 
 // ToolAnnotations are hints about what a tool does; nil says nothing.

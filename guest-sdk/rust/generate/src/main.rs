@@ -12,8 +12,7 @@ use wit_bindgen_rust::{Opts, WithOption};
 
 const VERSION: &str = "0.1.0";
 const IMPORTS: [&str; 3] = ["types", "context", "changes"];
-const EXPORTS: [&str; 9] =
-    ["lifecycle", "tools", "resources", "subscriptions", "prompts", "completion", "tasks", "migration", "handoff"];
+const EXPORTS: [&str; 9] = ["lifecycle", "tools", "resources", "subscriptions", "prompts", "completion", "tasks", "migration", "handoff"];
 
 const WITHOUT_TYPES: [&str; 2] = ["migration", "handoff"];
 

@@ -125,7 +125,8 @@ impl Attr {
 
 fn unknown(key: &str, name: &str, keys: &[&str]) -> String {
     let plain = |text: &str| text.replace('_', "").to_lowercase();
-    let near = keys.iter().min_by_key(|known| distance(&plain(known), &plain(key))).filter(|known| distance(&plain(known), &plain(key)) <= 2);
+    let near =
+        keys.iter().min_by_key(|known| distance(&plain(known), &plain(key))).filter(|known| distance(&plain(known), &plain(key)) <= 2);
     match near {
         Some(near) => format!("`#[{name}]` has no `{key}`; did you mean `{near}`?"),
         None if keys.is_empty() => format!("`#[{name}]` takes no arguments"),

@@ -39,7 +39,8 @@ impl Completer {
 
     fn call(&self) -> TokenStream {
         let mut values = [quote!(value), quote!(resolved)].into_iter();
-        let passed: Vec<_> = self.params.iter().map(|param| if param.is_ctx() { quote!(&ctx) } else { values.next().unwrap_or_default() }).collect();
+        let passed: Vec<_> =
+            self.params.iter().map(|param| if param.is_ctx() { quote!(&ctx) } else { values.next().unwrap_or_default() }).collect();
         let ctx = self.params.iter().any(Param::is_ctx).then(|| quote!(let ctx = ::guesthouse::Ctx::new();));
         let call = params::call(&self.method, self.has_self, &passed);
         quote!({ #ctx ::guesthouse::rt::finish_completion(#call) })

@@ -10,8 +10,20 @@ use crate::attrs::Attr;
 use crate::docs;
 
 const ARG: &[&str] = &[
-    "name", "description", "default", "min", "max", "min_length", "max_length", "min_items", "max_items", "pattern", "format", "one_of",
-    "header", "complete",
+    "name",
+    "description",
+    "default",
+    "min",
+    "max",
+    "min_length",
+    "max_length",
+    "min_items",
+    "max_items",
+    "pattern",
+    "format",
+    "one_of",
+    "header",
+    "complete",
 ];
 
 /// One parameter, taken off its function's attributes.

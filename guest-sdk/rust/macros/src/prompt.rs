@@ -65,7 +65,8 @@ fn passed(param: &Param) -> TokenStream {
     let name = &param.name;
     let given = quote!(::guesthouse::rt::argument(arguments, #name));
     let required = quote!(::guesthouse::rt::required(arguments, #name)?);
-    let is_string = |ty: &Type| matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|segment| segment.ident == "String"));
+    let is_string =
+        |ty: &Type| matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|segment| segment.ident == "String"));
     match &param.shape {
         Shape::Ctx => quote!(&ctx),
         Shape::Borrowed(ty) if is_string(ty) => required,

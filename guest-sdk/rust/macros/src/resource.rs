@@ -121,7 +121,9 @@ fn refuse_params(uri: &LitStr, params: &[Param]) -> Result<()> {
         return Err(Error::new(uri.span(), "a URI with variables is a template: write `#[template(uri = …)]`"));
     }
     match params.iter().find(|param| !param.is_ctx()) {
-        Some(param) => Err(Error::new(param.ident.span(), "a resource takes no arguments (only `&Ctx`); one with variables is a `#[template]`")),
+        Some(param) => {
+            Err(Error::new(param.ident.span(), "a resource takes no arguments (only `&Ctx`); one with variables is a `#[template]`"))
+        }
         None => Ok(()),
     }
 }

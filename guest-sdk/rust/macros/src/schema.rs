@@ -41,7 +41,10 @@ pub fn derive(mut input: DeriveInput) -> Result<TokenStream> {
             const OBJECT: bool = #object;
 
             fn members(out: &mut ::guesthouse::rt::Writer, about: &::guesthouse::rt::About) {
-                out.named(::core::any::type_name::<Self>(), #name, &about.or(#doc), |out, about| { #body });
+                out.named(::core::any::type_name::<Self>(), #name, about, |out, about| {
+                    let about = &about.or(#doc);
+                    #body
+                });
             }
         }
     })
@@ -116,7 +119,8 @@ fn variant(name: &str, variant: &mut Variant, container: &Container, rule: Optio
         Fields::Unit => (Vec::new(), None),
         Fields::Named(fields) => {
             let own = properties(fields, container, rule)?;
-            let inner = quote!(|out: &mut ::guesthouse::rt::Writer, about: &::guesthouse::rt::About| out.object(about, &[#(#own),*], false));
+            let inner =
+                quote!(|out: &mut ::guesthouse::rt::Writer, about: &::guesthouse::rt::About| out.object(about, &[#(#own),*], false));
             (own, Some(inner))
         }
         Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {

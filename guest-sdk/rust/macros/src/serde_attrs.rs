@@ -116,8 +116,20 @@ pub fn renamed(name: &str, rule: Option<&str>, is_field: bool, attrs: &[Attribut
     };
     let capital = |word: &String| word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect::<String>();
     Ok(match rule {
-        "lowercase" => if is_field { name.into() } else { words.concat() },
-        "UPPERCASE" => if is_field { name.to_uppercase() } else { words.concat().to_uppercase() },
+        "lowercase" => {
+            if is_field {
+                name.into()
+            } else {
+                words.concat()
+            }
+        }
+        "UPPERCASE" => {
+            if is_field {
+                name.to_uppercase()
+            } else {
+                words.concat().to_uppercase()
+            }
+        }
         "PascalCase" => words.iter().map(capital).collect(),
         "camelCase" => words.iter().take(1).cloned().chain(words.iter().skip(1).map(capital)).collect(),
         "snake_case" => words.join("_"),

@@ -65,7 +65,10 @@ fn collect(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenStream> 
         }
     }
     if let Some((_, path, _)) = &block.trait_ {
-        note(Error::new(path.span(), "`#[server]` goes on an `impl` block without a trait; the traits of the contract are exported with `guesthouse::export!`"));
+        note(Error::new(
+            path.span(),
+            "`#[server]` goes on an `impl` block without a trait; the traits of the contract are exported with `guesthouse::export!`",
+        ));
     }
     if !block.generics.params.is_empty() {
         note(Error::new(block.generics.span(), "a server cannot be generic: there is one per component"));
@@ -81,7 +84,8 @@ fn collect(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenStream> 
 
 /// After an error: nothing of ours may stay, or the compiler would complain about it too.
 fn strip(function: &mut ImplItemFn) {
-    function.attrs.retain(|attr| !KINDS.iter().any(|kind| attr.path().is_ident(kind)));
+    let ours = |name: &Ident| KINDS.iter().any(|kind| distance(kind, &name.to_string()) <= 1);
+    function.attrs.retain(|attr| !attr.path().get_ident().is_some_and(ours));
     for input in &mut function.sig.inputs {
         if let syn::FnArg::Typed(typed) = input {
             typed.attrs.retain(|attr| !["arg", "args", "doc"].iter().any(|name| attr.path().is_ident(name)));
@@ -184,8 +188,8 @@ impl Handlers {
             true => or_env("description", "CARGO_PKG_DESCRIPTION")?,
             false => attr.text("description")?.map_or(quote!(#doc), |text| quote!(#text)),
         };
-        let [title, website, instructions] =
-            [attr.text("title")?, attr.text("website")?, attr.text("instructions")?].map(|text| optional(text.map(|text| quote!(#text.into()))));
+        let [title, website, instructions] = [attr.text("title")?, attr.text("website")?, attr.text("instructions")?]
+            .map(|text| optional(text.map(|text| quote!(#text.into()))));
         let init = match &self.init {
             None => quote!({
                 let _ = config;
@@ -316,7 +320,10 @@ impl Plain {
         let values = params.iter().filter(|param| !param.is_ctx()).count();
         if kind == "init" {
             if has_self || values != params.len() || values > 1 {
-                return Err(Error::new(function.sig.span(), "an `#[init]` function takes nothing, or the operator's configuration by value"));
+                return Err(Error::new(
+                    function.sig.span(),
+                    "an `#[init]` function takes nothing, or the operator's configuration by value",
+                ));
             }
         } else if values != 1 {
             return Err(Error::new(function.sig.span(), format!("a `#[{kind}]` function takes the URI: `uri: &str`")));
@@ -347,7 +354,10 @@ fn kind(attrs: &[Attribute]) -> Result<Option<&'static str>> {
         let Some(name) = attr.path().get_ident().map(Ident::to_string) else { continue };
         match KINDS.iter().find(|kind| **kind == name) {
             Some(kind) if found.is_none() => found = Some(*kind),
-            Some(kind) => return Err(Error::new(attr.span(), format!("a function cannot be `#[{kind}]` besides"))),
+            Some(kind) => {
+                let first = found.unwrap_or_default();
+                return Err(Error::new(attr.span(), format!("a function cannot be both `#[{first}]` and `#[{kind}]`")));
+            }
             None => {
                 if let Some(near) = KINDS.iter().find(|kind| distance(kind, &name) == 1) {
                     return Err(Error::new(attr.span(), format!("there is no `#[{name}]`; did you mean `#[{near}]`?")));

@@ -31,7 +31,9 @@ impl Template {
                 None => (variable, false),
             };
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-                return Err(wrong(format!("`{{{variable}}}` cannot be matched; write `{{name}}` for one segment or `{{+name}}` for several")));
+                return Err(wrong(format!(
+                    "`{{{variable}}}` cannot be matched; write `{{name}}` for one segment or `{{+name}}` for several"
+                )));
             }
             if parts.iter().any(|part| part.name() == Some(name)) {
                 return Err(wrong(format!("the variable `{name}` is there twice")));

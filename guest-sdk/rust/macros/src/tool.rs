@@ -10,11 +10,32 @@ use crate::params::{self, Param, Shape};
 use crate::{about, docs, literal};
 
 pub const KEYS: &[&str] = &[
-    "name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "task", "output", "input_schema",
-    "output_schema", "meta",
+    "name",
+    "title",
+    "description",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "task",
+    "output",
+    "input_schema",
+    "output_schema",
+    "meta",
 ];
 const ARG_KEYS: &[&str] = &[
-    "name", "description", "default", "min", "max", "min_length", "max_length", "min_items", "max_items", "pattern", "format", "one_of",
+    "name",
+    "description",
+    "default",
+    "min",
+    "max",
+    "min_length",
+    "max_length",
+    "min_items",
+    "max_items",
+    "pattern",
+    "format",
+    "one_of",
     "header",
 ];
 
@@ -160,12 +181,16 @@ impl Tool {
                 continue;
             };
             let (local, name) = (param.local(), &param.name);
+            let read = quote_spanned!(param.span=> |text| (&::guesthouse::rt::As::<#ty>::NEW).read(text));
             reads.push(match (param.is_optional(), param.attr.expr("default")?) {
-                (false, None) => quote_spanned!(param.span=> let #local: #ty = arguments.required(#name)?;),
-                (true, _) => quote_spanned!(param.span=> let #local: ::core::option::Option<#ty> = arguments.optional(#name)?;),
+                (false, None) => quote_spanned!(param.span=> let #local: #ty = arguments.required(#name, #read)?;),
+                (true, _) => quote_spanned!(param.span=> let #local: ::core::option::Option<#ty> = arguments.optional(#name, #read)?;),
                 (false, Some(default)) => {
-                    let into = literal::is_text(default).then(|| quote!(.into()));
-                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name)?.unwrap_or_else(|| #default #into);)
+                    let default = match literal::is_text(default) {
+                        true => quote!(unwrap_or_else(|| #default.into())),
+                        false => quote!(unwrap_or(#default)),
+                    };
+                    quote_spanned!(param.span=> let #local: #ty = arguments.optional(#name, #read)?.#default;)
                 }
             });
             passed.push(param.passed(&quote!(#local)));
@@ -173,7 +198,13 @@ impl Tool {
         if reads.is_empty() {
             return Ok((quote!(), passed));
         }
-        Ok((quote!(let arguments = ::guesthouse::rt::Arguments::of(arguments)?; #(#reads)*), passed))
+        let parse = quote! {
+            #[allow(unused_imports)]
+            use ::guesthouse::rt::{BySerde as _, Direct as _};
+            let arguments = ::guesthouse::rt::Arguments::of(arguments)?;
+            #(#reads)*
+        };
+        Ok((parse, passed))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Who may ask: the lists of hosts and origins, and what browsers are told about them (CORS).
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST,
-    ORIGIN, VARY,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST, ORIGIN, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -12,21 +11,12 @@ use super::HttpRefusal;
 
 const ANY: &str = "*";
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("mcp-session-id, mcp-protocol-version, retry-after, www-authenticate");
+const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, mcp-protocol-version, retry-after, www-authenticate");
 /// Browsers ask again after this time.
 const PREFLIGHT_AGE_S: HeaderValue = HeaderValue::from_static("600");
 /// What a script may send, beside the `Mcp-Param-*` headers that tools define.
-const ALLOWED_HEADERS: [&str; 8] = [
-    "accept",
-    "authorization",
-    "content-type",
-    "last-event-id",
-    "mcp-method",
-    "mcp-name",
-    "mcp-protocol-version",
-    "mcp-session-id",
-];
+const ALLOWED_HEADERS: [&str; 8] =
+    ["accept", "authorization", "content-type", "last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"];
 const PARAM_PREFIX: &str = "mcp-param-";
 
 /// The hosts and origins that may ask. Nothing else may: that is what stops DNS rebinding.
@@ -51,16 +41,8 @@ impl AccessRules {
     pub fn new(hosts: &[String], origins: &[String]) -> AccessRules {
         let any_host = hosts.iter().any(|host| host == ANY);
         AccessRules {
-            hosts: (!any_host).then(|| {
-                hosts
-                    .iter()
-                    .map(|host| bare_host(host).to_ascii_lowercase())
-                    .collect()
-            }),
-            origins: origins
-                .iter()
-                .map(|origin| origin.trim_end_matches('/').to_ascii_lowercase())
-                .collect(),
+            hosts: (!any_host).then(|| hosts.iter().map(|host| bare_host(host).to_ascii_lowercase()).collect()),
+            origins: origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect(),
             any_origin: origins.iter().any(|origin| origin == ANY),
         }
     }
@@ -68,16 +50,10 @@ impl AccessRules {
     /// Checks `Host` and `Origin`.
     pub fn check(&self, parts: &Parts) -> Result<Access, HttpRefusal> {
         let mut named = parts.headers.get_all(HOST).iter();
-        let host = match (
-            named.next().map(HeaderValue::to_str),
-            named.next(),
-            parts.uri.authority(),
-        ) {
+        let host = match (named.next().map(HeaderValue::to_str), named.next(), parts.uri.authority()) {
             (Some(Ok(host)), None, None) => host,
             // An absolute request target outranks the header; were they to differ, somebody is confused.
-            (Some(Ok(host)), None, Some(target)) if target.as_str().eq_ignore_ascii_case(host) => {
-                host
-            }
+            (Some(Ok(host)), None, Some(target)) if target.as_str().eq_ignore_ascii_case(host) => host,
             (None, None, Some(target)) => target.as_str(),
             _ => return Err(wrong_host()),
         };
@@ -104,20 +80,11 @@ impl AccessRules {
         let Ok(text) = origin.to_str() else {
             return Err(wrong_origin());
         };
-        if self.any_origin
-            || self
-                .origins
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(text))
-        {
-            return Ok(Access {
-                cors: Some(origin.clone()),
-            });
+        if self.any_origin || self.origins.iter().any(|known| known.eq_ignore_ascii_case(text)) {
+            return Ok(Access { cors: Some(origin.clone()) });
         }
         // A page of this very server. That proves something only because the host is one of a list.
-        let own = text
-            .strip_prefix("http://")
-            .or_else(|| text.strip_prefix("https://"));
+        let own = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         if self.hosts.is_some() && own.is_some_and(|own| own.eq_ignore_ascii_case(host)) {
             return Ok(Access { cors: None });
         }
@@ -178,17 +145,9 @@ fn bare_host(host: &str) -> &str {
 }
 
 fn wrong_host() -> HttpRefusal {
-    HttpRefusal::invalid(
-        StatusCode::MISDIRECTED_REQUEST,
-        "host_not_allowed",
-        "This server is not known by that name",
-    )
+    HttpRefusal::invalid(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", "This server is not known by that name")
 }
 
 fn wrong_origin() -> HttpRefusal {
-    HttpRefusal::invalid(
-        StatusCode::FORBIDDEN,
-        "origin_not_allowed",
-        "Requests from that origin are not allowed",
-    )
+    HttpRefusal::invalid(StatusCode::FORBIDDEN, "origin_not_allowed", "Requests from that origin are not allowed")
 }

@@ -38,66 +38,44 @@ pub enum Route<'h> {
 ///
 /// A message is modern if its body or its `MCP-Protocol-Version` says so; for modern requests, the headers must then
 /// repeat the body. What the body lacks is for the peer to refuse.
-pub fn route<'h>(
-    headers: &'h HeaderMap,
-    incoming: &Incoming<'_>,
-    mode: Mode,
-) -> Result<Route<'h>, HttpRefusal> {
+pub fn route<'h>(headers: &'h HeaderMap, incoming: &Incoming<'_>, mode: Mode) -> Result<Route<'h>, HttpRefusal> {
     let request = match incoming {
         Incoming::One(Message::Request(request)) => Some(request),
         Incoming::One(_) | Incoming::Batch(_) => None,
     };
     let version = single(headers, &PROTOCOL_VERSION);
-    let version_is_modern =
-        version.is_ok_and(|version| version.and_then(modern_revision).is_some());
+    let version_is_modern = version.is_ok_and(|version| version.and_then(modern_revision).is_some());
     let body_is_modern = request.is_some_and(|request| modern::is_modern(&request.params));
     if mode == Mode::Modern || (mode == Mode::Both && (version_is_modern || body_is_modern)) {
-        let checked = request.map_or(Ok(()), |request| {
-            check_modern(headers, version, request, mode)
-        });
+        let checked = request.map_or(Ok(()), |request| check_modern(headers, version, request, mode));
         return checked.map(|()| Route::Modern).map_err(HttpRefusal::from);
     }
     // Nothing but `server/discover` has no counterpart in the handshake era: let the peer say what is missing.
     if mode == Mode::Both && request.is_some_and(|request| request.method == "server/discover") {
         return Ok(Route::Modern);
     }
-    let version =
-        version.map_err(|problem| bad_version(&format!("MCP-Protocol-Version {problem}"), mode))?;
+    let version = version.map_err(|problem| bad_version(&format!("MCP-Protocol-Version {problem}"), mode))?;
     let version = match version.map(str::parse::<Revision>) {
         None => None,
         Some(Ok(version)) if version.era() == Era::Handshake => Some(version),
         Some(_) => return Err(bad_version("Unsupported protocol version", mode)),
     };
     let opens = request.is_some_and(|request| request.method == "initialize");
-    Ok(Route::Handshake {
-        session: session_id(headers)?,
-        version,
-        opens,
-    })
+    Ok(Route::Handshake { session: session_id(headers)?, version, opens })
 }
 
 /// The session that a request of the handshake era names, if it is one that this server could have given out.
 pub fn session_id(headers: &HeaderMap) -> Result<Option<&str>, HttpRefusal> {
-    let sound = |id: &str| {
-        (1..=SESSION_ID_BYTES_MAX).contains(&id.len())
-            && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte))
-    };
+    let sound = |id: &str| (1..=SESSION_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
     match single(headers, &SESSION_ID) {
         Ok(None) => Ok(None),
         Ok(Some(id)) if sound(id) => Ok(Some(id)),
-        Ok(Some(_)) | Err(_) => Err(HttpRefusal::invalid(
-            StatusCode::BAD_REQUEST,
-            "invalid_session_id",
-            "Mcp-Session-Id is malformed",
-        )),
+        Ok(Some(_)) | Err(_) => Err(HttpRefusal::invalid(StatusCode::BAD_REQUEST, "invalid_session_id", "Mcp-Session-Id is malformed")),
     }
 }
 
 /// A session keeps the revision that it was opened with; clients before 2025-06-18 do not name it.
-pub fn check_session_version(
-    named: Option<Revision>,
-    session: Revision,
-) -> Result<(), HttpRefusal> {
+pub fn check_session_version(named: Option<Revision>, session: Revision) -> Result<(), HttpRefusal> {
     if named.is_none_or(|named| named == session) {
         return Ok(());
     }
@@ -126,8 +104,7 @@ fn check_modern(
     mode: Mode,
 ) -> Result<(), Refusal> {
     // A client of the handshake era cannot know any of these headers; the peer tells it what is served.
-    if mode == Mode::Modern && request.method == "initialize" && !modern::is_modern(&request.params)
-    {
+    if mode == Mode::Modern && request.method == "initialize" && !modern::is_modern(&request.params) {
         return Ok(());
     }
     let refuse = |error| Refusal::new(Some(request.id.clone()), error);
@@ -138,15 +115,10 @@ fn check_modern(
     };
     let Some(claimed) = modern::requested_version(&request.params) else {
         // The body does not say; `check` finds out what exactly is missing.
-        return modern::check(&request.params, mode)
-            .map(|_| ())
-            .map_err(refuse);
+        return modern::check(&request.params, mode).map(|_| ()).map_err(refuse);
     };
     if claimed != version {
-        return Err(refuse(mismatch(
-            &PROTOCOL_VERSION,
-            "does not match the body",
-        )));
+        return Err(refuse(mismatch(&PROTOCOL_VERSION, "does not match the body")));
     }
     let Some(revision) = modern_revision(version) else {
         return Ok(());
@@ -167,15 +139,11 @@ fn check_modern(
 
 /// A header value in plain text or in the Base64 form; none if the form is broken.
 pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
-    let encoded = value
-        .strip_prefix(ENCODED_START)
-        .and_then(|rest| rest.strip_suffix(ENCODED_END));
+    let encoded = value.strip_prefix(ENCODED_START).and_then(|rest| rest.strip_suffix(ENCODED_END));
     match encoded {
         None => Some(Cow::Borrowed(value)),
         Some(encoded) => {
-            let bytes = base64::engine::general_purpose::STANDARD
-                .decode(encoded)
-                .ok()?;
+            let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
             String::from_utf8(bytes).ok().map(Cow::Owned)
         }
     }
@@ -194,8 +162,5 @@ fn standard_mismatch(header: &HeaderName, found: Result<Option<&str>, &'static s
 }
 
 fn modern_revision(version: &str) -> Option<Revision> {
-    version
-        .parse()
-        .ok()
-        .filter(|revision: &Revision| revision.era() == Era::Modern)
+    version.parse().ok().filter(|revision: &Revision| revision.era() == Era::Modern)
 }

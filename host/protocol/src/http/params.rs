@@ -34,12 +34,7 @@ const SCHEMA_KEYWORDS: [&str; 12] = [
 /// Keywords whose value is a list of schemas.
 const LIST_KEYWORDS: [&str; 5] = ["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 /// Keywords whose value is an object of schemas, `properties` apart.
-const MAP_KEYWORDS: [&str; 4] = [
-    "patternProperties",
-    "dependentSchemas",
-    "$defs",
-    "definitions",
-];
+const MAP_KEYWORDS: [&str; 4] = ["patternProperties", "dependentSchemas", "$defs", "definitions"];
 
 /// The headers of one tool, taken from its input schema once.
 #[derive(Clone, Debug, Default)]
@@ -66,8 +61,7 @@ impl ParamHeaders {
         if !schema.get().contains(ANNOTATION) {
             return Ok(ParamHeaders::default());
         }
-        let schema: Value =
-            serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+        let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
         let mut found = ParamHeaders::default();
         if schema.get(ANNOTATION).is_some() {
             return Err(format!("{ANNOTATION} stands at the root of the schema"));
@@ -84,8 +78,7 @@ impl ParamHeaders {
     /// Checks the headers of a call against its arguments: HTTP 400 on an error.
     pub fn check(&self, headers: &HeaderMap, arguments: Option<&RawValue>) -> Result<(), RpcError> {
         for wanted in &self.0 {
-            let header = single(headers, &wanted.header)
-                .map_err(|problem| mismatch(&wanted.header, problem))?;
+            let header = single(headers, &wanted.header).map_err(|problem| mismatch(&wanted.header, problem))?;
             let argument = arguments.and_then(|arguments| at(arguments, &wanted.path));
             let problem = match (header, argument.filter(|argument| argument.get() != "null")) {
                 (None, None) => continue,
@@ -105,9 +98,7 @@ impl ParamHeaders {
     /// Walks the properties that are reachable from the root by `properties` alone.
     fn collect(&mut self, schema: &Value, path: &mut Vec<String>) -> Result<(), String> {
         if path.len() > DEPTH_MAX {
-            return Err(format!(
-                "the schema nests deeper than {DEPTH_MAX} properties"
-            ));
+            return Err(format!("the schema nests deeper than {DEPTH_MAX} properties"));
         }
         refuse_strays(schema)?;
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -126,9 +117,7 @@ impl ParamHeaders {
 
     fn add(&mut self, annotation: &Value, property: &Value, path: &[String]) -> Result<(), String> {
         let shown = path.join("/");
-        let name = annotation
-            .as_str()
-            .filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()));
+        let name = annotation.as_str().filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()));
         let header = name.and_then(|name| format!("{PREFIX}{name}").parse::<HeaderName>().ok());
         let header = header.ok_or_else(|| format!("{ANNOTATION} of {shown} is no header name"))?;
         let kind = match property.get("type").and_then(Value::as_str) {
@@ -136,21 +125,13 @@ impl ParamHeaders {
             Some("integer") => Kind::Integer,
             Some("boolean") => Kind::Boolean,
             _ => {
-                return Err(format!(
-                    "{ANNOTATION} of {shown} needs the type string, integer or boolean"
-                ));
+                return Err(format!("{ANNOTATION} of {shown} needs the type string, integer or boolean"));
             }
         };
         if self.0.iter().any(|known| known.header == header) {
-            return Err(format!(
-                "{ANNOTATION} of {shown} names a header that another property has"
-            ));
+            return Err(format!("{ANNOTATION} of {shown} names a header that another property has"));
         }
-        self.0.push(ParamHeader {
-            header,
-            path: path.to_vec(),
-            kind,
-        });
+        self.0.push(ParamHeader { header, path: path.to_vec(), kind });
         Ok(())
     }
 }
@@ -160,9 +141,7 @@ impl Kind {
         match self {
             // An argument of the wrong type is refused by the schema, with a better message.
             Kind::Text => text(argument).is_none_or(|argument| argument == header),
-            Kind::Boolean => {
-                header == argument.get() || !matches!(argument.get(), "true" | "false")
-            }
+            Kind::Boolean => header == argument.get() || !matches!(argument.get(), "true" | "false"),
             Kind::Integer => match (number(header), number(argument.get())) {
                 (Some(header), Some(argument)) => header == argument,
                 (None, Some(_)) => false,
@@ -180,19 +159,12 @@ fn number(text: &str) -> Option<f64> {
 }
 
 fn is_numeric(value: &RawValue) -> bool {
-    value
-        .get()
-        .starts_with(|first: char| first == '-' || first.is_ascii_digit())
+    value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
 /// The value at a path of property names.
 fn at<'a>(arguments: &'a RawValue, path: &[String]) -> Option<&'a RawValue> {
-    path.iter().try_fold(arguments, |value, name| {
-        entries(value)?
-            .into_iter()
-            .rfind(|(known, _)| known == name)
-            .map(|(_, value)| value)
-    })
+    path.iter().try_fold(arguments, |value, name| entries(value)?.into_iter().rfind(|(known, _)| known == name).map(|(_, value)| value))
 }
 
 /// Refuses annotations in places that no chain of `properties` leads to.
@@ -208,10 +180,7 @@ fn refuse_strays(schema: &Value) -> Result<(), String> {
             Value::Object(_) if SCHEMA_KEYWORDS.contains(&keyword) => vec![value],
             _ => continue,
         };
-        if below
-            .into_iter()
-            .any(|schema| has_annotation(schema, DEPTH_MAX))
-        {
+        if below.into_iter().any(|schema| has_annotation(schema, DEPTH_MAX)) {
             return Err(format!("{ANNOTATION} stands below {keyword}"));
         }
     }
@@ -228,12 +197,8 @@ fn has_annotation(schema: &Value, depth: usize) -> bool {
         let keyword = keyword.as_str();
         match value {
             _ if keyword == ANNOTATION => true,
-            Value::Array(schemas) if LIST_KEYWORDS.contains(&keyword) => {
-                schemas.iter().any(|schema| has_annotation(schema, depth))
-            }
-            Value::Object(schemas)
-                if keyword == "properties" || MAP_KEYWORDS.contains(&keyword) =>
-            {
+            Value::Array(schemas) if LIST_KEYWORDS.contains(&keyword) => schemas.iter().any(|schema| has_annotation(schema, depth)),
+            Value::Object(schemas) if keyword == "properties" || MAP_KEYWORDS.contains(&keyword) => {
                 schemas.values().any(|schema| has_annotation(schema, depth))
             }
             Value::Object(_) if SCHEMA_KEYWORDS.contains(&keyword) => has_annotation(value, depth),

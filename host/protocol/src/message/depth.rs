@@ -24,9 +24,7 @@ pub(super) fn depth(text: &[u8]) -> usize {
 fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         let escaped = rest.get(at) == Some(&b'\\');
-        rest = rest
-            .get(at.saturating_add(if escaped { 2 } else { 1 })..)
-            .unwrap_or_default();
+        rest = rest.get(at.saturating_add(if escaped { 2 } else { 1 })..).unwrap_or_default();
         if !escaped {
             return rest;
         }

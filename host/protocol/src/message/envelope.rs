@@ -6,9 +6,7 @@ use serde::de::{IgnoredAny, MapAccess};
 use serde_json::json;
 
 use super::members::{Shape, Sink, Slots, text};
-use super::{
-    Message, NotificationMessage, Params, ParseLimits, Refusal, RequestMessage, request_id,
-};
+use super::{Message, NotificationMessage, Params, ParseLimits, Refusal, RequestMessage, request_id};
 use crate::error::RpcError;
 
 const ENVELOPE_NAMES: [&str; 5] = ["jsonrpc", "id", "method", "result", "error"];
@@ -26,11 +24,7 @@ pub(super) struct Envelope<'a> {
 }
 
 impl<'a> Sink<'a> for Envelope<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: Cow<'a, str>,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
+    fn member<A: MapAccess<'a>>(&mut self, name: Cow<'a, str>, map: &mut A) -> Result<(), A::Error> {
         if name == "params" {
             let params = map.next_value()?;
             self.ambiguous |= self.params.replace(params).is_some();
@@ -46,19 +40,13 @@ impl<'a> Sink<'a> for Envelope<'a> {
 impl<'a> Envelope<'a> {
     /// Decides what the message is, and refuses it if it breaks a rule of JSON-RPC.
     pub(super) fn judge(self, limits: &ParseLimits) -> Result<Message<'a>, Refusal> {
-        let method = self
-            .slots
-            .get(METHOD)
-            .map(|method| text(method).filter(|method| !method.is_empty()));
+        let method = self.slots.get(METHOD).map(|method| text(method).filter(|method| !method.is_empty()));
         let answers = self.slots.get(RESULT).is_some() || self.slots.get(ERROR).is_some();
         let Some(raw_id) = self.slots.get(ID) else {
             return match method {
                 Some(Some(method)) => Ok(self.notification(method, answers)),
                 None if answers => Ok(Message::Response(None)),
-                Some(None) | None => Err(Refusal::new(
-                    None,
-                    invalid_message("The message has no method"),
-                )),
+                Some(None) | None => Err(Refusal::new(None, invalid_message("The message has no method"))),
             };
         };
         let id = request_id(raw_id, limits);
@@ -72,11 +60,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn request(
-        self,
-        method: Option<Option<Cow<'a, str>>>,
-        answers: bool,
-    ) -> Result<(Cow<'a, str>, Params<'a>), RpcError> {
+    fn request(self, method: Option<Option<Cow<'a, str>>>, answers: bool) -> Result<(Cow<'a, str>, Params<'a>), RpcError> {
         if !self.has_version() {
             return Err(RpcError::new(
                 crate::error::INVALID_REQUEST,
@@ -90,9 +74,7 @@ impl<'a> Envelope<'a> {
             None => return Err(invalid_message("The message has no method")),
         };
         if answers {
-            return Err(invalid_message(
-                "A message is a request or a response, not both",
-            ));
+            return Err(invalid_message("A message is a request or a response, not both"));
         }
         if self.ambiguous {
             return Err(duplicate_member());
@@ -101,10 +83,7 @@ impl<'a> Envelope<'a> {
             None | Some(Shape::Null) => Ok((method, Params::default())),
             Some(Shape::Object(params)) if params.is_ambiguous() => Err(duplicate_member()),
             Some(Shape::Object(params)) => Ok((method, params)),
-            Some(Shape::Other) => Err(RpcError::invalid_request(
-                "invalid_params",
-                "Parameters must be an object",
-            )),
+            Some(Shape::Other) => Err(RpcError::invalid_request("invalid_params", "Parameters must be an object")),
         }
     }
 
@@ -113,21 +92,14 @@ impl<'a> Envelope<'a> {
             return Message::BadNotification;
         }
         match self.params {
-            None | Some(Shape::Null) => Message::Notification(NotificationMessage {
-                method,
-                params: Params::default(),
-            }),
-            Some(Shape::Object(params)) if !params.is_ambiguous() => {
-                Message::Notification(NotificationMessage { method, params })
-            }
+            None | Some(Shape::Null) => Message::Notification(NotificationMessage { method, params: Params::default() }),
+            Some(Shape::Object(params)) if !params.is_ambiguous() => Message::Notification(NotificationMessage { method, params }),
             Some(Shape::Object(_) | Shape::Other) => Message::BadNotification,
         }
     }
 
     fn has_version(&self) -> bool {
-        self.slots
-            .get(JSONRPC)
-            .is_some_and(|version| version.get() == "\"2.0\"")
+        self.slots.get(JSONRPC).is_some_and(|version| version.get() == "\"2.0\"")
     }
 }
 

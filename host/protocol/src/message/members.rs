@@ -10,8 +10,7 @@ use serde_json::value::RawValue;
 /// Takes the members of an object one after the other.
 pub(super) trait Sink<'a>: Default {
     /// Reads the value of the member called `name` from `map`; must take exactly one value.
-    fn member<A: MapAccess<'a>>(&mut self, name: Cow<'a, str>, map: &mut A)
-    -> Result<(), A::Error>;
+    fn member<A: MapAccess<'a>>(&mut self, name: Cow<'a, str>, map: &mut A) -> Result<(), A::Error>;
 }
 
 /// An object taken apart, or the news that there was something else in its place.
@@ -115,9 +114,7 @@ impl<const N: usize> Default for Slots<'_, N> {
 impl<'a, const N: usize> Slots<'a, N> {
     /// Stores a value; false if the slot was taken already, which means that the object names a member twice.
     pub(super) fn put(&mut self, index: usize, value: &'a RawValue) -> bool {
-        self.values
-            .get_mut(index)
-            .is_some_and(|slot| slot.replace(value).is_none())
+        self.values.get_mut(index).is_some_and(|slot| slot.replace(value).is_none())
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&'a RawValue> {
@@ -130,9 +127,7 @@ pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
         // An escape may name half a surrogate pair, which no string can hold.
-        serde_json::from_str::<String>(value.get())
-            .ok()
-            .map(Cow::Owned)
+        serde_json::from_str::<String>(value.get()).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))
     }
@@ -149,11 +144,7 @@ pub(crate) fn entries(value: &RawValue) -> Option<Vec<(Cow<'_, str>, &RawValue)>
     struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
     impl<'a> Sink<'a> for Entries<'a> {
-        fn member<A: MapAccess<'a>>(
-            &mut self,
-            name: Cow<'a, str>,
-            map: &mut A,
-        ) -> Result<(), A::Error> {
+        fn member<A: MapAccess<'a>>(&mut self, name: Cow<'a, str>, map: &mut A) -> Result<(), A::Error> {
             let value = map.next_value()?;
             self.0.push((name, value));
             Ok(())

@@ -117,11 +117,7 @@ impl<'a> Meta<'a> {
 }
 
 impl<'a> Sink<'a> for Params<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: Cow<'a, str>,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
+    fn member<A: MapAccess<'a>>(&mut self, name: Cow<'a, str>, map: &mut A) -> Result<(), A::Error> {
         if name == "_meta" {
             let meta = map.next_value()?;
             self.ambiguous |= self.meta.replace(meta).is_some();
@@ -135,11 +131,7 @@ impl<'a> Sink<'a> for Params<'a> {
 }
 
 impl<'a> Sink<'a> for Meta<'a> {
-    fn member<A: MapAccess<'a>>(
-        &mut self,
-        name: Cow<'a, str>,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
+    fn member<A: MapAccess<'a>>(&mut self, name: Cow<'a, str>, map: &mut A) -> Result<(), A::Error> {
         let value = map.next_value()?;
         match index_of(&META_NAMES, &name) {
             Some(index) => self.ambiguous |= !self.slots.put(index, value),

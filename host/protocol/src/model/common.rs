@@ -100,14 +100,9 @@ impl Annotations {
     fn write(&self, out: &mut Vec<u8>, revision: Revision) {
         let mut object = Object::new(out);
         if !self.audience.is_empty() {
-            object.array("audience", &self.audience, |out, role| {
-                string(out, role.as_str())
-            });
+            object.array("audience", &self.audience, |out, role| string(out, role.as_str()));
         }
-        if let Some(priority) = self
-            .priority
-            .filter(|priority| (0.0..=1.0).contains(priority))
-        {
+        if let Some(priority) = self.priority.filter(|priority| (0.0..=1.0).contains(priority)) {
             object.number("priority", priority);
         }
         if revision.has_last_modified() {
@@ -171,11 +166,7 @@ pub(super) fn icons(object: &mut Object<'_>, icons: &[Icon], revision: Revision)
 }
 
 /// `annotations` of a resource or a content block.
-pub(super) fn annotations(
-    object: &mut Object<'_>,
-    annotations: Option<&Annotations>,
-    revision: Revision,
-) {
+pub(super) fn annotations(object: &mut Object<'_>, annotations: Option<&Annotations>, revision: Revision) {
     if let Some(annotations) = annotations {
         annotations.write(object.key("annotations"), revision);
     }

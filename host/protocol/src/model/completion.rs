@@ -27,10 +27,7 @@ pub struct Completion {
 
 impl Completion {
     pub(crate) fn write(&self, object: &mut Object<'_>) {
-        let shown = self
-            .values
-            .get(..COMPLETION_VALUES_MAX)
-            .unwrap_or(&self.values);
+        let shown = self.values.get(..COMPLETION_VALUES_MAX).unwrap_or(&self.values);
         let mut completion = Object::new(object.key("completion"));
         completion.array("values", shown, |out, value| string(out, value));
         if let Some(total) = self.total {

@@ -74,20 +74,12 @@ pub enum Body {
 impl Content {
     /// A plain text.
     pub fn text(text: impl Into<String>) -> Content {
-        Content::Text {
-            text: text.into(),
-            annotations: None,
-            meta: None,
-        }
+        Content::Text { text: text.into(), annotations: None, meta: None }
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
         match self {
-            Content::Text {
-                text,
-                annotations,
-                meta,
-            } => {
+            Content::Text { text, annotations, meta } => {
                 write_text(out, text, annotations.as_ref(), meta.as_ref(), revision);
             }
             Content::Image(media) => media.write(out, "image", revision),
@@ -96,23 +88,11 @@ impl Content {
                 let text = format!("[audio, {}, {} bytes]", media.mime_type, media.data.len());
                 write_text(out, &text, media.annotations.as_ref(), None, revision);
             }
-            Content::Link(resource) if revision.has_resource_link() => {
-                resource.write(out, true, revision)
-            }
+            Content::Link(resource) if revision.has_resource_link() => resource.write(out, true, revision),
             Content::Link(resource) => {
-                write_text(
-                    out,
-                    &link_text(resource),
-                    resource.annotations.as_ref(),
-                    None,
-                    revision,
-                );
+                write_text(out, &link_text(resource), resource.annotations.as_ref(), None, revision);
             }
-            Content::Embedded {
-                contents,
-                annotations: hints,
-                meta,
-            } => {
+            Content::Embedded { contents, annotations: hints, meta } => {
                 let mut object = Object::new(out);
                 object.text("type", "resource");
                 contents.write(object.key("resource"), revision);
@@ -124,13 +104,7 @@ impl Content {
     }
 }
 
-fn write_text(
-    out: &mut Vec<u8>,
-    text: &str,
-    hints: Option<&Annotations>,
-    meta: Option<&Json>,
-    revision: Revision,
-) {
+fn write_text(out: &mut Vec<u8>, text: &str, hints: Option<&Annotations>, meta: Option<&Json>, revision: Revision) {
     let mut object = Object::new(out);
     object.text("type", "text");
     object.text("text", text);

@@ -85,8 +85,7 @@ impl Profile {
     /// `InitializeResult`.
     pub(crate) fn write_initialize(&self, object: &mut Object<'_>, revision: Revision) {
         object.text("protocolVersion", revision.as_str());
-        self.capabilities
-            .write(object.key("capabilities"), revision);
+        self.capabilities.write(object.key("capabilities"), revision);
         self.server_info.write(object.key("serverInfo"), revision);
         object.optional_text("instructions", self.instructions.as_deref());
     }
@@ -94,11 +93,8 @@ impl Profile {
     /// `DiscoverResult`, but for the server's identity, which is in `_meta` like that of any modern result.
     pub(crate) fn write_discover(&self, object: &mut Object<'_>, mode: Mode, revision: Revision) {
         let versions: Vec<Revision> = mode.revisions().collect();
-        object.array("supportedVersions", &versions, |out, version| {
-            string(out, version.as_str())
-        });
-        self.capabilities
-            .write(object.key("capabilities"), revision);
+        object.array("supportedVersions", &versions, |out, version| string(out, version.as_str()));
+        self.capabilities.write(object.key("capabilities"), revision);
         object.optional_text("instructions", self.instructions.as_deref());
         CacheHint::write(self.cache, object, revision);
     }

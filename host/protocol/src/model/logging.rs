@@ -60,9 +60,6 @@ impl FromStr for LogLevel {
     type Err = UnknownLevel;
 
     fn from_str(text: &str) -> Result<LogLevel, UnknownLevel> {
-        LogLevel::ALL
-            .into_iter()
-            .find(|level| level.as_str() == text)
-            .ok_or(UnknownLevel)
+        LogLevel::ALL.into_iter().find(|level| level.as_str() == text).ok_or(UnknownLevel)
     }
 }

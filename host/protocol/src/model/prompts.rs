@@ -70,9 +70,7 @@ pub struct PromptMessage {
 
 impl PromptPage {
     pub(crate) fn write(&self, object: &mut Object<'_>, revision: Revision) {
-        object.array("prompts", &self.prompts, |out, prompt| {
-            prompt.write(out, revision)
-        });
+        object.array("prompts", &self.prompts, |out, prompt| prompt.write(out, revision));
         next_cursor(object, self.next_cursor.as_deref());
         CacheHint::write(self.cache, object, revision);
     }
@@ -85,9 +83,7 @@ impl Prompt {
         title(&mut object, self.title.as_deref(), revision);
         object.optional_text("description", self.description.as_deref());
         if !self.arguments.is_empty() {
-            object.array("arguments", &self.arguments, |out, argument| {
-                argument.write(out, revision)
-            });
+            object.array("arguments", &self.arguments, |out, argument| argument.write(out, revision));
         }
         icons(&mut object, &self.icons, revision);
         item_meta(&mut object, self.meta.as_ref(), revision);

@@ -31,31 +31,17 @@ pub(crate) fn asked(method: Method, params: &Params<'_>) -> Result<Asked, RpcErr
         Method::SetLevel => return set_level(params),
         Method::Initialize => Request::Initialize(Box::new(initialize(params)?)),
         Method::Discover => Request::Discover,
-        Method::ListTools => Request::ListTools {
-            cursor: cursor(params)?,
-        },
-        Method::ListResources => Request::ListResources {
-            cursor: cursor(params)?,
-        },
-        Method::ListTemplates => Request::ListTemplates {
-            cursor: cursor(params)?,
-        },
-        Method::ListPrompts => Request::ListPrompts {
-            cursor: cursor(params)?,
-        },
+        Method::ListTools => Request::ListTools { cursor: cursor(params)? },
+        Method::ListResources => Request::ListResources { cursor: cursor(params)? },
+        Method::ListTemplates => Request::ListTemplates { cursor: cursor(params)? },
+        Method::ListPrompts => Request::ListPrompts { cursor: cursor(params)? },
         Method::CallTool => Request::CallTool {
             name: required_text(params, "name")?,
             arguments: optional_object(params, "arguments")?.map(RawValue::to_owned),
         },
-        Method::ReadResource => Request::ReadResource {
-            uri: required_text(params, "uri")?,
-        },
-        Method::Subscribe => Request::Subscribe {
-            uri: required_text(params, "uri")?,
-        },
-        Method::Unsubscribe => Request::Unsubscribe {
-            uri: required_text(params, "uri")?,
-        },
+        Method::ReadResource => Request::ReadResource { uri: required_text(params, "uri")? },
+        Method::Subscribe => Request::Subscribe { uri: required_text(params, "uri")? },
+        Method::Unsubscribe => Request::Unsubscribe { uri: required_text(params, "uri")? },
         Method::GetPrompt => Request::GetPrompt {
             name: required_text(params, "name")?,
             arguments: match params.get("arguments") {
@@ -70,27 +56,19 @@ pub(crate) fn asked(method: Method, params: &Params<'_>) -> Result<Asked, RpcErr
 
 /// The members that make a request a later round of an earlier one.
 pub(crate) fn retry(method: Method, params: &Params<'_>) -> Result<Option<Retry>, RpcError> {
-    if !matches!(
-        method,
-        Method::CallTool | Method::ReadResource | Method::GetPrompt
-    ) {
+    if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
         return Ok(None);
     }
     let input_responses = optional_object(params, "inputResponses")?.map(RawValue::to_owned);
     let request_state = optional_text(params, "requestState")?;
     let given = input_responses.is_some() || request_state.is_some();
-    Ok(given.then_some(Retry {
-        input_responses,
-        request_state,
-    }))
+    Ok(given.then_some(Retry { input_responses, request_state }))
 }
 
 fn set_level(params: &Params<'_>) -> Result<Asked, RpcError> {
     required(params, &["level"])?;
     let level = params.text("level").and_then(|level| level.parse().ok());
-    level
-        .map(Asked::SetLevel)
-        .ok_or_else(|| RpcError::invalid_param("level", "must be one of the eight log levels"))
+    level.map(Asked::SetLevel).ok_or_else(|| RpcError::invalid_param("level", "must be one of the eight log levels"))
 }
 
 fn initialize(params: &Params<'_>) -> Result<InitializeParams, RpcError> {
@@ -99,32 +77,19 @@ fn initialize(params: &Params<'_>) -> Result<InitializeParams, RpcError> {
     let capabilities = required_object(params, "capabilities")?.to_owned();
     let client_info = required_object(params, "clientInfo")?;
     if !is_implementation(client_info) {
-        return Err(RpcError::invalid_param(
-            "clientInfo",
-            "must have a name and a version",
-        ));
+        return Err(RpcError::invalid_param("clientInfo", "must have a name and a version"));
     }
-    let negotiated = requested_version
-        .parse()
-        .ok()
-        .filter(|revision: &Revision| revision.era() == Era::Handshake)
-        .unwrap_or(Revision::LATEST_HANDSHAKE);
-    Ok(InitializeParams {
-        requested_version,
-        negotiated,
-        capabilities,
-        client_info: client_info.to_owned(),
-    })
+    let negotiated =
+        requested_version.parse().ok().filter(|revision: &Revision| revision.era() == Era::Handshake).unwrap_or(Revision::LATEST_HANDSHAKE);
+    Ok(InitializeParams { requested_version, negotiated, capabilities, client_info: client_info.to_owned() })
 }
 
 /// Whether the value is an `Implementation`: an object with a name and a version that are not empty.
 pub(crate) fn is_implementation(value: &RawValue) -> bool {
     let members = entries(value).unwrap_or_default();
-    ["name", "version"].iter().all(|wanted| {
-        members
-            .iter()
-            .any(|(name, value)| name == wanted && text(value).is_some_and(|text| !text.is_empty()))
-    })
+    ["name", "version"]
+        .iter()
+        .all(|wanted| members.iter().any(|(name, value)| name == wanted && text(value).is_some_and(|text| !text.is_empty())))
 }
 
 fn complete(params: &Params<'_>) -> Result<Request, RpcError> {
@@ -134,17 +99,11 @@ fn complete(params: &Params<'_>) -> Result<Request, RpcError> {
         Some("ref/prompt") => Reference::Prompt(reference.non_empty("name", "ref.name")?),
         Some("ref/resource") => Reference::Template(reference.non_empty("uri", "ref.uri")?),
         Some(_) | None => {
-            return Err(RpcError::invalid_param(
-                "ref.type",
-                "must be ref/prompt or ref/resource",
-            ));
+            return Err(RpcError::invalid_param("ref.type", "must be ref/prompt or ref/resource"));
         }
     };
     let argument = members(required_object(params, "argument")?);
-    let value = argument
-        .text("value")
-        .ok_or_else(|| RpcError::invalid_param("argument.value", "must be a string"))?
-        .into_owned();
+    let value = argument.text("value").ok_or_else(|| RpcError::invalid_param("argument.value", "must be a string"))?.into_owned();
     let resolved = match optional_object(params, "context")?.map(members) {
         None => Vec::new(),
         Some(context) => match context.get("arguments") {
@@ -152,12 +111,7 @@ fn complete(params: &Params<'_>) -> Result<Request, RpcError> {
             Some(arguments) => strings(arguments, "context.arguments")?,
         },
     };
-    Ok(Request::Complete {
-        reference,
-        argument: argument.non_empty("name", "argument.name")?,
-        value,
-        resolved,
-    })
+    Ok(Request::Complete { reference, argument: argument.non_empty("name", "argument.name")?, value, resolved })
 }
 
 /// The members of a small object.
@@ -169,10 +123,7 @@ fn members(value: &RawValue) -> Members<'_> {
 
 impl<'a> Members<'a> {
     fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| *value)
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
     fn text(&self, name: &str) -> Option<Cow<'a, str>> {
@@ -188,16 +139,8 @@ impl<'a> Members<'a> {
 }
 
 fn required(params: &Params<'_>, names: &[&str]) -> Result<(), RpcError> {
-    let missing: Vec<&str> = names
-        .iter()
-        .copied()
-        .filter(|name| params.get(name).is_none())
-        .collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(RpcError::missing_params(&missing))
-    }
+    let missing: Vec<&str> = names.iter().copied().filter(|name| params.get(name).is_none()).collect();
+    if missing.is_empty() { Ok(()) } else { Err(RpcError::missing_params(&missing)) }
 }
 
 fn required_text(params: &Params<'_>, name: &str) -> Result<String, RpcError> {
@@ -235,15 +178,11 @@ fn optional_object<'a>(params: &Params<'a>, name: &str) -> Result<Option<&'a Raw
 
 /// An object of strings, in the client's order.
 fn strings(value: &RawValue, field: &str) -> Result<Vec<(String, String)>, RpcError> {
-    let members =
-        entries(value).ok_or_else(|| RpcError::invalid_param(field, "must be an object"))?;
+    let members = entries(value).ok_or_else(|| RpcError::invalid_param(field, "must be an object"))?;
     let mut strings = Vec::with_capacity(members.len());
     for (name, value) in members {
         let Some(text) = text(value) else {
-            return Err(RpcError::invalid_param(
-                &format!("{field}.{name}"),
-                "must be a string",
-            ));
+            return Err(RpcError::invalid_param(&format!("{field}.{name}"), "must be a string"));
         };
         strings.push((name.into_owned(), text.into_owned()));
     }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::common::{
-    Annotations, CacheHint, Icon, annotations, icons, item_meta, next_cursor, title,
-};
+use super::common::{Annotations, CacheHint, Icon, annotations, icons, item_meta, next_cursor, title};
 use super::content::ResourceContents;
 use crate::json::{Json, Object};
 use crate::revision::Revision;
@@ -125,9 +123,7 @@ impl ResourceTemplate {
 
 impl ResourcePage {
     pub(crate) fn write(&self, object: &mut Object<'_>, revision: Revision) {
-        object.array("resources", &self.resources, |out, resource| {
-            resource.write(out, false, revision)
-        });
+        object.array("resources", &self.resources, |out, resource| resource.write(out, false, revision));
         next_cursor(object, self.next_cursor.as_deref());
         CacheHint::write(self.cache, object, revision);
     }
@@ -135,9 +131,7 @@ impl ResourcePage {
 
 impl TemplatePage {
     pub(crate) fn write(&self, object: &mut Object<'_>, revision: Revision) {
-        object.array("resourceTemplates", &self.templates, |out, template| {
-            template.write(out, revision)
-        });
+        object.array("resourceTemplates", &self.templates, |out, template| template.write(out, revision));
         next_cursor(object, self.next_cursor.as_deref());
         CacheHint::write(self.cache, object, revision);
     }
@@ -145,9 +139,7 @@ impl TemplatePage {
 
 impl ReadResult {
     pub(crate) fn write(&self, object: &mut Object<'_>, revision: Revision) {
-        object.array("contents", &self.contents, |out, contents| {
-            contents.write(out, revision)
-        });
+        object.array("contents", &self.contents, |out, contents| contents.write(out, revision));
         CacheHint::write(self.cache, object, revision);
     }
 }

@@ -87,24 +87,15 @@ pub struct CallToolResult {
 impl CallToolResult {
     /// A failure that the model should read.
     pub fn error(message: impl Into<String>) -> CallToolResult {
-        CallToolResult {
-            content: vec![Content::text(message)],
-            is_error: true,
-            ..CallToolResult::default()
-        }
+        CallToolResult { content: vec![Content::text(message)], is_error: true, ..CallToolResult::default() }
     }
 
     pub(crate) fn write(&self, object: &mut Object<'_>, revision: Revision) {
-        let structured = self
-            .structured_content
-            .as_deref()
-            .filter(|value| can_structure(value, revision));
+        let structured = self.structured_content.as_deref().filter(|value| can_structure(value, revision));
         let mirror = self.mirror(structured.is_some());
         let out = object.key("content");
         match mirror {
-            None => array(out, &self.content, |out, content| {
-                content.write(out, revision)
-            }),
+            None => array(out, &self.content, |out, content| content.write(out, revision)),
             Some(mirror) if self.content.is_empty() => {
                 array(out, &[mirror], |out, content| content.write(out, revision));
             }
@@ -127,12 +118,9 @@ impl CallToolResult {
         let structured = self.structured_content.as_deref()?;
         let looks_mirrored = |content: &Content| match content {
             Content::Text { text, .. } => text.trim_start().starts_with(['{', '[']),
-            Content::Image(_) | Content::Audio(_) | Content::Link(_) | Content::Embedded { .. } => {
-                false
-            }
+            Content::Image(_) | Content::Audio(_) | Content::Link(_) | Content::Embedded { .. } => false,
         };
-        let needed =
-            self.content.is_empty() || (!carried && !self.content.iter().any(looks_mirrored));
+        let needed = self.content.is_empty() || (!carried && !self.content.iter().any(looks_mirrored));
         needed.then(|| Content::text(structured.get()))
     }
 }
@@ -148,11 +136,8 @@ fn accepts_output_schema(schema: &RawValue, revision: Revision) -> bool {
         return is_object(schema);
     }
     revision.has_structured_output()
-        && entries(schema).is_some_and(|members| {
-            members
-                .iter()
-                .any(|(name, value)| name == "type" && text(value).as_deref() == Some("object"))
-        })
+        && entries(schema)
+            .is_some_and(|members| members.iter().any(|(name, value)| name == "type" && text(value).as_deref() == Some("object")))
 }
 
 impl ToolPage {
@@ -170,18 +155,10 @@ impl Tool {
         title(&mut object, self.title.as_deref(), revision);
         object.optional_text("description", self.description.as_deref());
         object.raw("inputSchema", &self.input_schema);
-        if let Some(schema) = self
-            .output_schema
-            .as_deref()
-            .filter(|schema| accepts_output_schema(schema, revision))
-        {
+        if let Some(schema) = self.output_schema.as_deref().filter(|schema| accepts_output_schema(schema, revision)) {
             object.raw("outputSchema", schema);
         }
-        if let Some(annotations) = self
-            .annotations
-            .as_ref()
-            .filter(|_| revision.has_tool_annotations())
-        {
+        if let Some(annotations) = self.annotations.as_ref().filter(|_| revision.has_tool_annotations()) {
             annotations.write(object.key("annotations"));
         }
         icons(&mut object, &self.icons, revision);

@@ -54,31 +54,19 @@ struct Ready {
 impl Refused {
     /// The request broke a rule of the protocol: HTTP 400.
     fn bad(error: RpcError) -> Refused {
-        Refused {
-            error,
-            status: 400,
-            retry_after_s: None,
-        }
+        Refused { error, status: 400, retry_after_s: None }
     }
 
     /// The request is well-formed and cannot be served: HTTP 200.
     fn plain(error: RpcError) -> Refused {
-        Refused {
-            error,
-            status: 200,
-            retry_after_s: None,
-        }
+        Refused { error, status: 200, retry_after_s: None }
     }
 }
 
 impl Peer {
     /// Decides about a request. The era is chosen anew for each: a request that carries the modern metadata is
     /// modern, and so is `server/discover`, which exists in no other era.
-    pub(super) fn admit(
-        &mut self,
-        message: RequestMessage<'_>,
-        place: Option<Place>,
-    ) -> Result<Admitted, Refused> {
+    pub(super) fn admit(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
         let mode = self.config.mode;
         let modern = modern::is_modern(&message.params) || message.method == "server/discover";
         match mode {
@@ -87,25 +75,16 @@ impl Peer {
             Mode::Modern if !modern && message.method == "initialize" => {
                 // A client of the handshake era has nothing but this error to learn what the server speaks.
                 let requested = message.params.text("protocolVersion").unwrap_or_default();
-                Err(Refused::bad(RpcError::unsupported_version(
-                    mode, &requested,
-                )))
+                Err(Refused::bad(RpcError::unsupported_version(mode, &requested)))
             }
             Mode::Both | Mode::Modern => self.admit_modern(message, place),
         }
     }
 
-    fn admit_modern(
-        &mut self,
-        message: RequestMessage<'_>,
-        place: Option<Place>,
-    ) -> Result<Admitted, Refused> {
+    fn admit_modern(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
         if place.is_some() {
             let text = "A modern request must not be part of a batch";
-            return Err(Refused::bad(RpcError::invalid_request(
-                "batch_not_supported",
-                text,
-            )));
+            return Err(Refused::bad(RpcError::invalid_request("batch_not_supported", text)));
         }
         let RequestMessage { id, method, params } = message;
         let meta = modern::check(&params, self.config.mode).map_err(Refused::bad)?;
@@ -113,11 +92,7 @@ impl Peer {
         let revision = meta.revision;
         let Some(method) = Method::find(&method, revision) else {
             let error = RpcError::method_not_found(&method, revision);
-            return Err(Refused {
-                error,
-                status: 404,
-                retry_after_s: None,
-            });
+            return Err(Refused { error, status: 404, retry_after_s: None });
         };
         let asked = asked(method, &params).map_err(Refused::plain)?;
         let retry = retry(method, &params).map_err(Refused::plain)?;
@@ -132,62 +107,34 @@ impl Peer {
             client_capabilities: shared(meta.client_capabilities),
             threshold: meta.log_level.map_or(Threshold::Silent, Threshold::Fixed),
         };
-        Ok(Admitted::Run(self.start(
-            Ready {
-                id,
-                request,
-                meta: common,
-                retry,
-            },
-            caller,
-            None,
-        )))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta: common, retry }, caller, None)))
     }
 
-    fn admit_handshake(
-        &mut self,
-        message: RequestMessage<'_>,
-        place: Option<Place>,
-    ) -> Result<Admitted, Refused> {
+    fn admit_handshake(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
         if message.method == "initialize" {
             return self.admit_initialize(message, place);
         }
         let RequestMessage { id, method, params } = message;
         self.check_id(&id)?;
         let room = self.check_room();
-        let Some(session) = self
-            .session
-            .as_mut()
-            .filter(|session| session.opening.is_none())
-        else {
+        let Some(session) = self.session.as_mut().filter(|session| session.opening.is_none()) else {
             return match (&self.session, method.as_ref()) {
                 (_, "ping") => Ok(Admitted::Done(Revision::LATEST_HANDSHAKE)),
-                (None, _) => Err(not_open(
-                    "session_not_initialized",
-                    "The client must send initialize first",
-                )),
-                (Some(_), _) => Err(not_open(
-                    "initialization_in_progress",
-                    "initialize has not been answered yet",
-                )),
+                (None, _) => Err(not_open("session_not_initialized", "The client must send initialize first")),
+                (Some(_), _) => Err(not_open("initialization_in_progress", "initialize has not been answered yet")),
             };
         };
         let meta = modern::common(&params, &self.config.limits.parse).map_err(Refused::bad)?;
         let revision = session.revision;
         let known = Method::find(&method, revision);
-        let asked = known
-            .map(|known| asked(known, &params))
-            .transpose()
-            .map_err(Refused::plain)?;
+        let asked = known.map(|known| asked(known, &params)).transpose().map_err(Refused::plain)?;
         if matches!(asked, Some(Asked::Run(_))) {
             room?;
         }
         session.use_id(&id).map_err(Refused::bad)?;
         let request = match asked {
             None => {
-                return Err(Refused::plain(RpcError::method_not_found(
-                    &method, revision,
-                )));
+                return Err(Refused::plain(RpcError::method_not_found(&method, revision)));
             }
             Some(Asked::Ping) => return Ok(Admitted::Done(revision)),
             Some(Asked::SetLevel(level)) => {
@@ -197,53 +144,26 @@ impl Peer {
             Some(Asked::Run(request)) => request,
         };
         let caller = Caller::of_session(session);
-        Ok(Admitted::Run(self.start(
-            Ready {
-                id,
-                request,
-                meta,
-                retry: None,
-            },
-            caller,
-            place,
-        )))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None }, caller, place)))
     }
 
-    fn admit_initialize(
-        &mut self,
-        message: RequestMessage<'_>,
-        place: Option<Place>,
-    ) -> Result<Admitted, Refused> {
+    fn admit_initialize(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
         if place.is_some() {
-            return Err(not_open(
-                "initialize_in_batch",
-                "initialize must not be part of a batch",
-            ));
+            return Err(not_open("initialize_in_batch", "initialize must not be part of a batch"));
         }
         match &self.session {
             Some(session) if session.opening.is_some() => {
-                return Err(not_open(
-                    "initialization_in_progress",
-                    "initialize has not been answered yet",
-                ));
+                return Err(not_open("initialization_in_progress", "initialize has not been answered yet"));
             }
             Some(_) => {
-                return Err(not_open(
-                    "session_already_initialized",
-                    "The session is already initialized",
-                ));
+                return Err(not_open("session_already_initialized", "The session is already initialized"));
             }
             None => {}
         }
         let RequestMessage { id, params, .. } = message;
         let meta = modern::common(&params, &self.config.limits.parse).map_err(Refused::bad)?;
-        let Asked::Run(Request::Initialize(asked)) =
-            asked(Method::Initialize, &params).map_err(Refused::plain)?
-        else {
-            return Err(not_open(
-                "invalid_message",
-                "The message is no initialize request",
-            ));
+        let Asked::Run(Request::Initialize(asked)) = asked(Method::Initialize, &params).map_err(Refused::plain)? else {
+            return Err(not_open("invalid_message", "The message is no initialize request"));
         };
         self.check_id(&id)?;
         self.check_room()?;
@@ -253,16 +173,7 @@ impl Peer {
         let caller = Caller::of_session(&session);
         self.session = Some(Box::new(session));
         let request = Request::Initialize(asked);
-        Ok(Admitted::Run(self.start(
-            Ready {
-                id,
-                request,
-                meta,
-                retry: None,
-            },
-            caller,
-            None,
-        )))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None }, caller, None)))
     }
 
     /// An id of a call that runs is taken, whatever the era.
@@ -279,20 +190,11 @@ impl Peer {
             return Ok(());
         }
         let (error, status) = busy(RETRY_AFTER_S);
-        Err(Refused {
-            error,
-            status,
-            retry_after_s: Some(RETRY_AFTER_S),
-        })
+        Err(Refused { error, status, retry_after_s: Some(RETRY_AFTER_S) })
     }
 
     fn start(&mut self, ready: Ready, caller: Caller, place: Option<Place>) -> Box<Call> {
-        let Ready {
-            id,
-            request,
-            meta,
-            retry,
-        } = ready;
+        let Ready { id, request, meta, retry } = ready;
         let call = CallId(self.next_number());
         let reporter = Reporter::new(caller.revision, meta.progress_token, caller.threshold);
         if let Some(batch) = place.and_then(|place| self.find_batch(place.batch)) {
@@ -316,12 +218,7 @@ impl Peer {
             traceparent: meta.traceparent,
             retry,
         };
-        Box::new(Call {
-            id: call,
-            request,
-            context,
-            reporter,
-        })
+        Box::new(Call { id: call, request, context, reporter })
     }
 }
 

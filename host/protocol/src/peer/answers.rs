@@ -31,24 +31,11 @@ pub(super) fn render_result(id: &RequestId, reply: &Reply, stamp: &Stamp<'_>) ->
     id.write(object.key("id"));
     reply.write(object.key("result"), stamp);
     object.end();
-    Rendered {
-        message: Bytes::from(out),
-        status: 200,
-        retry_after_s: None,
-    }
+    Rendered { message: Bytes::from(out), status: 200, retry_after_s: None }
 }
 
-pub(super) fn render_error(
-    id: Option<&RequestId>,
-    unknown: UnknownId,
-    error: &RpcError,
-    status: u16,
-) -> Rendered {
-    Rendered {
-        message: error_message(id, unknown, error),
-        status,
-        retry_after_s: None,
-    }
+pub(super) fn render_error(id: Option<&RequestId>, unknown: UnknownId, error: &RpcError, status: u16) -> Rendered {
+    Rendered { message: error_message(id, unknown, error), status, retry_after_s: None }
 }
 
 /// The text of an error response.

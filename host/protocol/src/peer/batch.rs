@@ -21,11 +21,7 @@ pub(super) struct Place {
 
 impl Batch {
     pub(super) fn new(key: u64, len: usize) -> Batch {
-        Batch {
-            key,
-            parts: vec![None; len],
-            open: 1,
-        }
+        Batch { key, parts: vec![None; len], open: 1 }
     }
 
     pub(super) fn put(&mut self, slot: usize, part: Bytes) {
@@ -51,13 +47,7 @@ impl Batch {
         if parts.is_empty() {
             return None;
         }
-        let mut out = Vec::with_capacity(
-            parts
-                .iter()
-                .map(|part| part.len().saturating_add(1))
-                .sum::<usize>()
-                + 1,
-        );
+        let mut out = Vec::with_capacity(parts.iter().map(|part| part.len().saturating_add(1)).sum::<usize>() + 1);
         crate::json::array(&mut out, &parts, |out, part| out.extend_from_slice(part));
         Some(Bytes::from(out))
     }

@@ -14,10 +14,7 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % sides
     }
 
@@ -33,18 +30,9 @@ impl Dice {
             2 => json!(self.roll(5)),
             3 => json!(1.5),
             4 => json!(""),
-            5 => json!(self.pick(&[
-                "a",
-                "2026-07-28",
-                "2025-03-26",
-                "ref/prompt",
-                "info",
-                "é\u{0}\"\\"
-            ])),
+            5 => json!(self.pick(&["a", "2026-07-28", "2025-03-26", "ref/prompt", "info", "é\u{0}\"\\"])),
             6 => (0..self.roll(3)).map(|_| self.value(depth - 1)).collect(),
-            _ => (0..self.roll(3))
-                .map(|_| (self.pick(&MEMBERS).to_string(), self.value(depth - 1)))
-                .collect(),
+            _ => (0..self.roll(3)).map(|_| (self.pick(&MEMBERS).to_string(), self.value(depth - 1))).collect(),
         }
     }
 
@@ -53,15 +41,12 @@ impl Dice {
             let id = self.roll(30);
             return json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
         }
-        let mut message =
-            json!({ "jsonrpc": "2.0", "id": self.roll(30), "method": *self.pick(&METHODS) });
+        let mut message = json!({ "jsonrpc": "2.0", "id": self.roll(30), "method": *self.pick(&METHODS) });
         if self.roll(5) > 0 {
             message["params"] = self.params();
         }
         for _ in 0..self.roll(2) {
-            let member = *self.pick(&[
-                "jsonrpc", "id", "method", "params", "result", "error", "extra",
-            ]);
+            let member = *self.pick(&["jsonrpc", "id", "method", "params", "result", "error", "extra"]);
             if self.roll(2) == 0 {
                 message.as_object_mut().unwrap().remove(member);
             } else {
@@ -107,18 +92,7 @@ const METHODS: [&str; 14] = [
     "resources/subscribe",
 ];
 
-const MEMBERS: [&str; 10] = [
-    "name",
-    "arguments",
-    "uri",
-    "cursor",
-    "_meta",
-    "ref",
-    "argument",
-    "context",
-    "progressToken",
-    "requestId",
-];
+const MEMBERS: [&str; 10] = ["name", "arguments", "uri", "cursor", "_meta", "ref", "argument", "context", "progressToken", "requestId"];
 
 /// Keeps account of one peer's responses.
 #[derive(Default)]
@@ -137,9 +111,7 @@ impl Account {
         let members = message.as_object()?;
         let id = members.get("id")?;
         let valid = id.is_i64() || id.is_string();
-        let response = members
-            .get("method")
-            .is_none_or(|method| method.as_str().is_none_or(str::is_empty))
+        let response = members.get("method").is_none_or(|method| method.as_str().is_none_or(str::is_empty))
             && (members.contains_key("result") || members.contains_key("error"));
         (valid && !response).then(|| id.to_string())
     }
@@ -153,25 +125,15 @@ impl Account {
                         guesthouse_protocol::RequestId::Integer(id) => json!(id),
                         guesthouse_protocol::RequestId::String(id) => json!(id),
                     });
-                    self.running.push((
-                        call.id,
-                        outcome_of(call.request.method().as_str()),
-                        id.unwrap(),
-                    ));
+                    self.running.push((call.id, outcome_of(call.request.method().as_str()), id.unwrap()));
                 }
                 Effect::Cancel(call) => {
                     self.cancels += 1;
-                    let index = self
-                        .running
-                        .iter()
-                        .position(|running| running.0 == call)
-                        .expect("a running call");
+                    let index = self.running.iter().position(|running| running.0 == call).expect("a running call");
                     let (_, _, id) = self.running.remove(index);
                     *self.owed.get_mut(&id).expect("an owed response") -= 1;
                 }
-                Effect::Send(sent) => {
-                    self.answered(&serde_json::from_slice(&sent.message).expect("JSON"))
-                }
+                Effect::Send(sent) => self.answered(&serde_json::from_slice(&sent.message).expect("JSON")),
                 Effect::End(_) => {}
             }
         }
@@ -181,10 +143,7 @@ impl Account {
         if let Some(messages) = message.as_array() {
             messages.iter().for_each(|message| self.answered(message));
         } else if let Some(id) = message.get("id").filter(|id| !id.is_null()) {
-            *self
-                .owed
-                .get_mut(&id.to_string())
-                .unwrap_or_else(|| panic!("nobody asked: {message}")) -= 1;
+            *self.owed.get_mut(&id.to_string()).unwrap_or_else(|| panic!("nobody asked: {message}")) -= 1;
         }
     }
 }
@@ -212,34 +171,17 @@ fn every_request_with_a_valid_id_gets_one_response() {
         let mut account = Account::default();
         for _ in 0..60 {
             let batch = dice.roll(8) == 0;
-            let messages: Vec<Value> = (0..if batch { dice.roll(4) } else { 1 })
-                .map(|_| dice.message())
-                .collect();
-            let refused = batch
-                && !peer
-                    .revision()
-                    .is_some_and(|revision| revision.has_batches());
-            for id in messages
-                .iter()
-                .filter(|_| !refused)
-                .filter_map(Account::owes)
-            {
+            let messages: Vec<Value> = (0..if batch { dice.roll(4) } else { 1 }).map(|_| dice.message()).collect();
+            let refused = batch && !peer.revision().is_some_and(|revision| revision.has_batches());
+            for id in messages.iter().filter(|_| !refused).filter_map(Account::owes) {
                 *account.owed.entry(id).or_default() += 1;
             }
-            let text = if batch {
-                json!(messages)
-            } else {
-                messages[0].clone()
-            };
+            let text = if batch { json!(messages) } else { messages[0].clone() };
             account.note(peer.receive(text.to_string().as_bytes()));
             while !account.running.is_empty() && dice.roll(4) == 0 {
                 let index = dice.roll(account.running.len());
                 let (call, outcome, _) = account.running.remove(index);
-                let outcome = if dice.roll(4) == 0 {
-                    "fail:crash"
-                } else {
-                    outcome
-                };
+                let outcome = if dice.roll(4) == 0 { "fail:crash" } else { outcome };
                 account.note(peer.finish(call, fixtures::outcome(outcome)));
             }
         }
@@ -253,21 +195,14 @@ fn every_request_with_a_valid_id_gets_one_response() {
         runs += account.runs;
         cancels += account.cancels;
     }
-    assert!(
-        runs > 1000 && cancels > 20,
-        "the input reaches too little: {runs} runs, {cancels} cancels"
-    );
+    assert!(runs > 1000 && cancels > 20, "the input reaches too little: {runs} runs, {cancels} cancels");
 }
 
 #[test]
 fn broken_text_never_panics() {
     for seed in 0..2000 {
         let mut dice = Dice(seed);
-        let mut peer = Peer::new(Arc::new(PeerConfig::new(
-            Mode::Both,
-            TransportKind::Stdio,
-            None,
-        )));
+        let mut peer = Peer::new(Arc::new(PeerConfig::new(Mode::Both, TransportKind::Stdio, None)));
         let mut text = dice.message().to_string().into_bytes();
         for _ in 0..1 + dice.roll(4) {
             let at = dice.roll(text.len());
@@ -283,10 +218,7 @@ fn broken_text_never_panics() {
         }
         for effect in peer.receive(&text) {
             if let Effect::Send(sent) = effect {
-                assert!(
-                    serde_json::from_slice::<Value>(&sent.message).is_ok(),
-                    "seed {seed}"
-                );
+                assert!(serde_json::from_slice::<Value>(&sent.message).is_ok(), "seed {seed}");
             }
         }
     }

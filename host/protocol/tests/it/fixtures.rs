@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use guesthouse_protocol::model::{
-    Annotations, Body, CacheHint, CacheScope, CallToolResult, Capabilities, Completion, Content,
-    GetPromptResult, Icon, IconTheme, Implementation, Media, Profile, Prompt, PromptArgument,
-    PromptMessage, PromptPage, ReadResult, Resource, ResourceContents, ResourcePage,
-    ResourceTemplate, Role, TaskSupport, TemplatePage, Tool, ToolAnnotations, ToolPage,
+    Annotations, Body, CacheHint, CacheScope, CallToolResult, Capabilities, Completion, Content, GetPromptResult, Icon, IconTheme,
+    Implementation, Media, Profile, Prompt, PromptArgument, PromptMessage, PromptPage, ReadResult, Resource, ResourceContents,
+    ResourcePage, ResourceTemplate, Role, TaskSupport, TemplatePage, Tool, ToolAnnotations, ToolPage,
 };
 use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, RpcError};
 use serde_json::value::RawValue;
@@ -24,15 +23,9 @@ pub(crate) fn outcome(name: &str) -> Outcome {
     Ok(match name {
         "profile" => Reply::Profile(Box::new(profile())),
         "tools" => Reply::Tools(tools()),
-        "text" => Reply::Tool(CallToolResult {
-            content: vec![Content::text("hi\n\"there\"")],
-            ..Default::default()
-        }),
+        "text" => Reply::Tool(CallToolResult { content: vec![Content::text("hi\n\"there\"")], ..Default::default() }),
         "tool" => Reply::Tool(tool_result()),
-        "structured" => Reply::Tool(CallToolResult {
-            structured_content: Some(json("{\n  \"words\": 2\n}")),
-            ..Default::default()
-        }),
+        "structured" => Reply::Tool(CallToolResult { structured_content: Some(json("{\n  \"words\": 2\n}")), ..Default::default() }),
         "structured-list" => Reply::Tool(CallToolResult {
             content: vec![Content::text("two words")],
             structured_content: Some(json("[1,2]")),
@@ -40,68 +33,36 @@ pub(crate) fn outcome(name: &str) -> Outcome {
         }),
         "tool-error" => Reply::Tool(CallToolResult::error("no such city")),
         "resources" => Reply::Resources(ResourcePage {
-            resources: vec![
-                Resource {
-                    uri: "a://b".into(),
-                    name: "b".into(),
-                    ..Default::default()
-                },
-                resource(),
-            ],
+            resources: vec![Resource { uri: "a://b".into(), name: "b".into(), ..Default::default() }, resource()],
             next_cursor: Some(String::new()),
             cache: None,
         }),
-        "templates" => Reply::Templates(TemplatePage {
-            templates: vec![Arc::new(template())],
-            ..Default::default()
-        }),
+        "templates" => Reply::Templates(TemplatePage { templates: vec![Arc::new(template())], ..Default::default() }),
         "resource" => Reply::Resource(read_result()),
-        "prompts" => Reply::Prompts(PromptPage {
-            prompts: vec![Arc::new(prompt())],
-            ..Default::default()
-        }),
+        "prompts" => Reply::Prompts(PromptPage { prompts: vec![Arc::new(prompt())], ..Default::default() }),
         "prompt" => Reply::Prompt(prompt_result()),
-        "completion" => Reply::Completion(Completion {
-            values: (0..101).map(|number| number.to_string()).collect(),
-            total: Some(101),
-            has_more: false,
-        }),
+        "completion" => {
+            Reply::Completion(Completion { values: (0..101).map(|number| number.to_string()).collect(), total: Some(101), has_more: false })
+        }
         "empty" => Reply::Empty,
         _ => panic!("no such outcome: {name}"),
     })
 }
 
 fn failure_named(name: &str) -> Failure {
-    let not_found = |kind, name: &str| Failure::NotFound {
-        kind,
-        name: name.to_owned(),
-    };
+    let not_found = |kind, name: &str| Failure::NotFound { kind, name: name.to_owned() };
     match name {
         "method" => Failure::MethodNotFound,
         "tool" => not_found(NotFound::Tool, "nope"),
         "prompt" => not_found(NotFound::Prompt, "nope"),
         "resource" => not_found(NotFound::Resource, "a://nope"),
         "template" => not_found(NotFound::Template, "a://{nope}"),
-        "arguments" => Failure::InvalidArguments {
-            pointer: "/text".into(),
-            message: "must be a string".into(),
-        },
+        "arguments" => Failure::InvalidArguments { pointer: "/text".into(), message: "must be a string".into() },
         "params" => Failure::InvalidParams("no such cursor".into()),
         "capability" => Failure::MissingClientCapability(json(r#"{"sampling":{}}"#)),
-        "own" => Failure::Rpc(RpcError {
-            code: 42,
-            message: "own".into(),
-            data: Some(json("[1]")),
-        }),
-        "reserved" => Failure::Rpc(RpcError {
-            code: -32603,
-            message: "secret".into(),
-            data: None,
-        }),
-        "crash" => Failure::Internal {
-            kind: InternalKind::HandlerCrash,
-            text: "Tool echo of guest textkit crashed".into(),
-        },
+        "own" => Failure::Rpc(RpcError { code: 42, message: "own".into(), data: Some(json("[1]")) }),
+        "reserved" => Failure::Rpc(RpcError { code: -32603, message: "secret".into(), data: None }),
+        "crash" => Failure::Internal { kind: InternalKind::HandlerCrash, text: "Tool echo of guest textkit crashed".into() },
         "busy" => Failure::Busy { retry_after_s: 3 },
         "cancelled" => Failure::Cancelled,
         _ => panic!("no such failure: {name}"),
@@ -109,11 +70,7 @@ fn failure_named(name: &str) -> Failure {
 }
 
 pub(crate) fn server_info() -> Implementation {
-    Implementation {
-        name: "guesthouse".into(),
-        version: "0.1.0".into(),
-        ..Default::default()
-    }
+    Implementation { name: "guesthouse".into(), version: "0.1.0".into(), ..Default::default() }
 }
 
 pub(crate) fn profile() -> Profile {
@@ -135,10 +92,7 @@ pub(crate) fn profile() -> Profile {
             list_changed: true,
             subscribe: true,
         },
-        cache: Some(CacheHint {
-            ttl_ms: 60_000,
-            scope: CacheScope::Public,
-        }),
+        cache: Some(CacheHint { ttl_ms: 60_000, scope: CacheScope::Public }),
     }
 }
 
@@ -152,11 +106,7 @@ fn icon() -> Icon {
 }
 
 fn annotations() -> Annotations {
-    Annotations {
-        audience: vec![Role::User, Role::Assistant],
-        priority: Some(0.5),
-        last_modified: Some("2026-01-02T03:04:05Z".into()),
-    }
+    Annotations { audience: vec![Role::User, Role::Assistant], priority: Some(0.5), last_modified: Some("2026-01-02T03:04:05Z".into()) }
 }
 
 fn meta() -> Option<Json> {
@@ -194,10 +144,7 @@ pub(crate) fn tools() -> ToolPage {
     ToolPage {
         tools: vec![Arc::new(plain), Arc::new(full)],
         next_cursor: Some("next".into()),
-        cache: Some(CacheHint {
-            ttl_ms: 5,
-            scope: CacheScope::Public,
-        }),
+        cache: Some(CacheHint { ttl_ms: 5, scope: CacheScope::Public }),
     }
 }
 
@@ -229,29 +176,15 @@ fn template() -> ResourceTemplate {
 }
 
 fn contents() -> ResourceContents {
-    ResourceContents {
-        uri: "file:///x".into(),
-        mime_type: Some("text/plain".into()),
-        body: Body::Text("x".into()),
-        meta: meta(),
-    }
+    ResourceContents { uri: "file:///x".into(), mime_type: Some("text/plain".into()), body: Body::Text("x".into()), meta: meta() }
 }
 
 fn read_result() -> ReadResult {
-    let blob = ResourceContents {
-        body: Body::Blob(Bytes::from_static(b"\0\xff")),
-        mime_type: None,
-        ..contents()
-    };
+    let blob = ResourceContents { body: Body::Blob(Bytes::from_static(b"\0\xff")), mime_type: None, ..contents() };
     ReadResult {
         contents: vec![contents(), blob],
-        cache: Some(CacheHint {
-            ttl_ms: 7,
-            scope: CacheScope::Private,
-        }),
-        meta: Some(json(
-            r#"{"io.modelcontextprotocol/serverInfo":{"name":"spoofed","version":"9"},"a":1}"#,
-        )),
+        cache: Some(CacheHint { ttl_ms: 7, scope: CacheScope::Private }),
+        meta: Some(json(r#"{"io.modelcontextprotocol/serverInfo":{"name":"spoofed","version":"9"},"a":1}"#)),
     }
 }
 
@@ -261,16 +194,8 @@ fn prompt() -> Prompt {
         title: Some("P".into()),
         description: Some("a prompt".into()),
         arguments: vec![
-            PromptArgument {
-                name: "lang".into(),
-                title: Some("Language".into()),
-                description: Some("which".into()),
-                required: true,
-            },
-            PromptArgument {
-                name: "more".into(),
-                ..Default::default()
-            },
+            PromptArgument { name: "lang".into(), title: Some("Language".into()), description: Some("which".into()), required: true },
+            PromptArgument { name: "more".into(), ..Default::default() },
         ],
         icons: vec![icon()],
         meta: meta(),
@@ -278,46 +203,26 @@ fn prompt() -> Prompt {
 }
 
 pub(crate) fn all_content() -> Vec<Content> {
-    let media = |mime: &str| Media {
-        data: Bytes::from_static(b"abc"),
-        mime_type: mime.into(),
-        annotations: Some(annotations()),
-        meta: meta(),
-    };
+    let media =
+        |mime: &str| Media { data: Bytes::from_static(b"abc"), mime_type: mime.into(), annotations: Some(annotations()), meta: meta() };
     vec![
-        Content::Text {
-            text: "t".into(),
-            annotations: Some(annotations()),
-            meta: meta(),
-        },
+        Content::Text { text: "t".into(), annotations: Some(annotations()), meta: meta() },
         Content::Image(media("image/png")),
         Content::Audio(media("audio/wav")),
         Content::Link(Box::new(resource())),
-        Content::Embedded {
-            contents: contents(),
-            annotations: Some(annotations()),
-            meta: meta(),
-        },
+        Content::Embedded { contents: contents(), annotations: Some(annotations()), meta: meta() },
     ]
 }
 
 fn tool_result() -> CallToolResult {
-    CallToolResult {
-        content: all_content(),
-        structured_content: Some(json(r#"{"a":1}"#)),
-        is_error: false,
-        meta: meta(),
-    }
+    CallToolResult { content: all_content(), structured_content: Some(json(r#"{"a":1}"#)), is_error: false, meta: meta() }
 }
 
 fn prompt_result() -> GetPromptResult {
     let message = |role| move |content| PromptMessage { role, content };
     GetPromptResult {
         description: Some("a prompt".into()),
-        messages: all_content()
-            .into_iter()
-            .map(message(Role::Assistant))
-            .collect(),
+        messages: all_content().into_iter().map(message(Role::Assistant)).collect(),
         meta: meta(),
     }
 }

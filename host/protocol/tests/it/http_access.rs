@@ -13,11 +13,7 @@ fn parts(method: &str, headers: &[(&str, &str)]) -> Parts {
 }
 
 fn rules(hosts: &[&str], origins: &[&str]) -> AccessRules {
-    let owned = |list: &[&str]| {
-        list.iter()
-            .map(|item| (*item).to_owned())
-            .collect::<Vec<_>>()
-    };
+    let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
     AccessRules::new(&owned(hosts), &owned(origins))
 }
 
@@ -47,14 +43,7 @@ fn only_listed_hosts_are_served() {
         }
     }
     assert!(rules.check(&parts("POST", &[])).is_err());
-    assert!(
-        rules
-            .check(&parts(
-                "POST",
-                &[("host", "localhost"), ("host", "evil.com")]
-            ))
-            .is_err()
-    );
+    assert!(rules.check(&parts("POST", &[("host", "localhost"), ("host", "evil.com")])).is_err());
     let mut absolute = parts("POST", &[("host", "localhost")]);
     absolute.uri = "http://evil.com/mcp".parse().unwrap();
     assert!(rules.check(&absolute).is_err());
@@ -90,10 +79,7 @@ fn a_foreign_origin_is_refused_and_none_is_fine() {
 #[test]
 fn an_origin_that_equals_the_host_proves_nothing_where_any_host_is_served() {
     let rules = rules(&["*"], &[]);
-    let rebound = parts(
-        "POST",
-        &[("host", "evil.com"), ("origin", "http://evil.com")],
-    );
+    let rebound = parts("POST", &[("host", "evil.com"), ("origin", "http://evil.com")]);
     assert_eq!(rules.check(&rebound).unwrap_err().status, 403);
     assert!(rules.check(&parts("POST", &[("host", "evil.com")])).is_ok());
 }
@@ -107,44 +93,23 @@ fn scripts_of_a_listed_origin_may_speak_both_eras() {
             ("host", "localhost"),
             ("origin", "https://app.example.com"),
             ("access-control-request-method", "POST"),
-            (
-                "access-control-request-headers",
-                "content-type, Mcp-Param-Region, x-evil",
-            ),
+            ("access-control-request-headers", "content-type, Mcp-Param-Region, x-evil"),
         ],
     );
     assert_eq!(verb(&asked, Mode::Both), Ok(Verb::Preflight));
     let headers = rules.check(&asked).unwrap().preflight(&asked);
-    assert_eq!(
-        headers["access-control-allow-origin"],
-        "https://app.example.com"
-    );
+    assert_eq!(headers["access-control-allow-origin"], "https://app.example.com");
     assert_eq!(headers["vary"], "origin");
     let allowed = headers["access-control-allow-headers"].to_str().unwrap();
-    for name in [
-        "mcp-method",
-        "mcp-name",
-        "mcp-protocol-version",
-        "mcp-session-id",
-        "last-event-id",
-        "mcp-param-region",
-    ] {
+    for name in ["mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "last-event-id", "mcp-param-region"] {
         assert!(allowed.split(", ").any(|known| known == name), "{name}");
     }
     assert!(!allowed.contains("x-evil"));
     let mut answer = http::HeaderMap::new();
     rules.check(&asked).unwrap().write_headers(&mut answer);
-    assert!(
-        answer["access-control-expose-headers"]
-            .to_str()
-            .unwrap()
-            .contains("mcp-session-id")
-    );
+    assert!(answer["access-control-expose-headers"].to_str().unwrap().contains("mcp-session-id"));
     // Nobody else is told anything.
-    let own = parts(
-        "POST",
-        &[("host", "localhost"), ("origin", "http://localhost")],
-    );
+    let own = parts("POST", &[("host", "localhost"), ("origin", "http://localhost")]);
     let mut answer = http::HeaderMap::new();
     rules.check(&own).unwrap().write_headers(&mut answer);
     assert!(answer.is_empty());
@@ -186,10 +151,7 @@ fn content_type_must_be_json() {
         (None, false),
     ];
     for (kind, fine) in table {
-        let headers: Vec<_> = kind
-            .map(|kind| ("content-type", kind))
-            .into_iter()
-            .collect();
+        let headers: Vec<_> = kind.map(|kind| ("content-type", kind)).into_iter().collect();
         let checked = check_post(&parts("POST", &headers).headers);
         assert_eq!(checked.is_ok(), fine, "{kind:?}");
         if let Err(refusal) = checked {
@@ -202,14 +164,8 @@ fn content_type_must_be_json() {
 fn accept_decides_about_the_form_of_the_answer() {
     let table = [
         (None, Some((true, true))),
-        (
-            Some("application/json, text/event-stream"),
-            Some((true, true)),
-        ),
-        (
-            Some("text/event-stream,application/json;q=0.9"),
-            Some((true, true)),
-        ),
+        (Some("application/json, text/event-stream"), Some((true, true))),
+        (Some("text/event-stream,application/json;q=0.9"), Some((true, true))),
         (Some("*/*"), Some((true, true))),
         (Some("application/json"), Some((true, false))),
         (Some("application/*"), Some((true, false))),

@@ -10,10 +10,7 @@ fn headers(list: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in list {
         let name: http::HeaderName = name.parse().unwrap();
-        headers.append(
-            name,
-            http::HeaderValue::from_bytes(value.as_bytes()).unwrap(),
-        );
+        headers.append(name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
     headers
 }
@@ -35,11 +32,7 @@ fn routed(list: &[(&str, &str)], body: &Value, mode: Mode) -> String {
     let incoming = parse(text.as_bytes(), &ParseLimits::default()).unwrap();
     match route(&headers(list), &incoming, mode) {
         Ok(Route::Modern) => "modern".to_owned(),
-        Ok(Route::Handshake {
-            session,
-            version,
-            opens,
-        }) => {
+        Ok(Route::Handshake { session, version, opens }) => {
             let version = version.map_or("-", Revision::as_str);
             format!("handshake {} {version} {opens}", session.unwrap_or("-"))
         }
@@ -67,37 +60,17 @@ fn modern_headers_repeat_the_body() {
     let old = ("MCP-Protocol-Version", "2025-11-25");
     let table: Vec<Row<'_>> = vec![
         (vec![VERSION, method, name], call(), "modern"),
-        (
-            vec![
-                ("mcp-protocol-VERSION", "2026-07-28"),
-                ("MCP-METHOD", "tools/call"),
-                name,
-            ],
-            call(),
-            "modern",
-        ),
+        (vec![("mcp-protocol-VERSION", "2026-07-28"), ("MCP-METHOD", "tools/call"), name], call(), "modern"),
         (vec![VERSION, name], call(), "400 -32020"),
-        (
-            vec![VERSION, ("Mcp-Method", "TOOLS/CALL"), name],
-            call(),
-            "400 -32020",
-        ),
+        (vec![VERSION, ("Mcp-Method", "TOOLS/CALL"), name], call(), "400 -32020"),
         (vec![VERSION, listing, name], call(), "400 -32020"),
         (vec![VERSION, method, method, name], call(), "400 -32020"),
         (vec![method, name], call(), "400 -32020"),
         (vec![VERSION, VERSION, method, name], call(), "400 -32020"),
         (vec![old, method, name], call(), "400 -32020"),
         (vec![VERSION, listing], list(), "modern"),
-        (
-            vec![VERSION, listing, ("Mcp-Name", "whatever")],
-            list(),
-            "modern",
-        ),
-        (
-            vec![VERSION, reading, ("Mcp-Name", "a://b")],
-            read(),
-            "modern",
-        ),
+        (vec![VERSION, listing, ("Mcp-Name", "whatever")], list(), "modern"),
+        (vec![VERSION, reading, ("Mcp-Name", "a://b")], read(), "modern"),
         (vec![VERSION, reading, name], read(), "400 -32020"),
     ];
     for (headers, body, expected) in table {
@@ -136,48 +109,19 @@ fn versions_decide_about_the_era() {
     let unknown = modern("tools/list", "v999.0.0");
     let method = ("Mcp-Method", "tools/list");
     // An unknown version goes to the peer, which lists those that are served.
-    assert_eq!(
-        routed(
-            &[("MCP-Protocol-Version", "v999.0.0"), method],
-            &unknown,
-            Mode::Both
-        ),
-        "modern"
-    );
-    assert_eq!(
-        routed(&[VERSION, method], &unknown, Mode::Both),
-        "400 -32020"
-    );
+    assert_eq!(routed(&[("MCP-Protocol-Version", "v999.0.0"), method], &unknown, Mode::Both), "modern");
+    assert_eq!(routed(&[VERSION, method], &unknown, Mode::Both), "400 -32020");
     // The header says modern, the body says nothing.
-    assert_eq!(
-        routed(&[VERSION, method], &plain("tools/list"), Mode::Both),
-        "400 -32602"
-    );
-    assert_eq!(
-        routed(&[VERSION, method], &plain("server/discover"), Mode::Both),
-        "400 -32602"
-    );
+    assert_eq!(routed(&[VERSION, method], &plain("tools/list"), Mode::Both), "400 -32602");
+    assert_eq!(routed(&[VERSION, method], &plain("server/discover"), Mode::Both), "400 -32602");
     assert_eq!(routed(&[], &plain("server/discover"), Mode::Both), "modern");
     // A server of the modern era alone.
-    assert_eq!(
-        routed(&[], &plain("tools/list"), Mode::Modern),
-        "400 -32020"
-    );
+    assert_eq!(routed(&[], &plain("tools/list"), Mode::Modern), "400 -32020");
     assert_eq!(routed(&[], &plain("initialize"), Mode::Modern), "modern");
-    assert_eq!(
-        routed(
-            &[("MCP-Protocol-Version", "2025-06-18")],
-            &plain("tools/list"),
-            Mode::Modern
-        ),
-        "400 -32602"
-    );
+    assert_eq!(routed(&[("MCP-Protocol-Version", "2025-06-18")], &plain("tools/list"), Mode::Modern), "400 -32602");
     // A server of the handshake era alone does not know what a modern body is.
     let list = modern("tools/list", "2026-07-28");
-    assert_eq!(
-        routed(&[VERSION, method], &list, Mode::Handshake),
-        "400 -32600"
-    );
+    assert_eq!(routed(&[VERSION, method], &list, Mode::Handshake), "400 -32600");
     assert_eq!(routed(&[], &list, Mode::Handshake), "handshake - - false");
     // Notifications have no such headers.
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" });
@@ -190,44 +134,16 @@ fn handshake_messages_go_to_their_session() {
     let version = ("MCP-Protocol-Version", "2025-06-18");
     let table: Vec<Row<'_>> = vec![
         (vec![], plain("initialize"), "handshake - - true"),
-        (
-            vec![session, version],
-            plain("tools/list"),
-            "handshake abc 2025-06-18 false",
-        ),
+        (vec![session, version], plain("tools/list"), "handshake abc 2025-06-18 false"),
         (vec![session], plain("tools/list"), "handshake abc - false"),
         (vec![], plain("tools/list"), "handshake - - false"),
-        (
-            vec![session, ("MCP-Protocol-Version", "1.0")],
-            plain("tools/list"),
-            "400 -32600",
-        ),
-        (
-            vec![session, version, version],
-            plain("tools/list"),
-            "400 -32600",
-        ),
+        (vec![session, ("MCP-Protocol-Version", "1.0")], plain("tools/list"), "400 -32600"),
+        (vec![session, version, version], plain("tools/list"), "400 -32600"),
         (vec![session, session], plain("tools/list"), "400 -32600"),
-        (
-            vec![("Mcp-Session-Id", "a b")],
-            plain("tools/list"),
-            "400 -32600",
-        ),
-        (
-            vec![session],
-            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
-            "handshake abc - false",
-        ),
-        (
-            vec![session],
-            json!({ "jsonrpc": "2.0", "id": 1, "result": {} }),
-            "handshake abc - false",
-        ),
-        (
-            vec![session],
-            json!([plain("ping")]),
-            "handshake abc - false",
-        ),
+        (vec![("Mcp-Session-Id", "a b")], plain("tools/list"), "400 -32600"),
+        (vec![session], json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }), "handshake abc - false"),
+        (vec![session], json!({ "jsonrpc": "2.0", "id": 1, "result": {} }), "handshake abc - false"),
+        (vec![session], json!([plain("ping")]), "handshake abc - false"),
     ];
     for (headers, body, expected) in table {
         assert_eq!(routed(&headers, &body, Mode::Both), expected, "{headers:?}");
@@ -237,18 +153,8 @@ fn handshake_messages_go_to_their_session() {
 #[test]
 fn session_ids_are_visible_ascii_of_bounded_length() {
     let long = "x".repeat(128);
-    for (id, fine) in [
-        ("!~", true),
-        (long.as_str(), true),
-        (&format!("{long}x"), false),
-        ("", false),
-        ("é", false),
-    ] {
-        assert_eq!(
-            session_id(&headers(&[("Mcp-Session-Id", id)])).is_ok(),
-            fine,
-            "{id}"
-        );
+    for (id, fine) in [("!~", true), (long.as_str(), true), (&format!("{long}x"), false), ("", false), ("é", false)] {
+        assert_eq!(session_id(&headers(&[("Mcp-Session-Id", id)])).is_ok(), fine, "{id}");
     }
     assert_eq!(session_id(&HeaderMap::new()), Ok(None));
 }
@@ -257,8 +163,7 @@ fn session_ids_are_visible_ascii_of_bounded_length() {
 fn a_session_keeps_its_version() {
     assert!(check_session_version(None, Revision::V2025_03_26).is_ok());
     assert!(check_session_version(Some(Revision::V2025_06_18), Revision::V2025_06_18).is_ok());
-    let refusal =
-        check_session_version(Some(Revision::V2025_11_25), Revision::V2025_06_18).unwrap_err();
+    let refusal = check_session_version(Some(Revision::V2025_11_25), Revision::V2025_06_18).unwrap_err();
     assert_eq!(refusal.status, 400);
     let body: Value = serde_json::from_slice(&refusal.body).unwrap();
     assert_eq!(body["error"]["data"]["expectedVersion"], "2025-06-18");

@@ -1,12 +1,6 @@
 //! Tests of the protocol package from outside: transcripts, tables, and arbitrary input.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may stop at a surprise"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may stop at a surprise")]
 
 mod arbitrary;
 mod failures;

@@ -27,18 +27,8 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn new() -> Replay {
-        let config = PeerConfig::new(
-            Mode::Both,
-            TransportKind::Stdio,
-            Some(&fixtures::server_info()),
-        );
-        Replay {
-            config,
-            peer: None,
-            reporters: HashMap::new(),
-            schemas: Schemas::new(),
-            problems: Vec::new(),
-        }
+        let config = PeerConfig::new(Mode::Both, TransportKind::Stdio, Some(&fixtures::server_info()));
+        Replay { config, peer: None, reporters: HashMap::new(), schemas: Schemas::new(), problems: Vec::new() }
     }
 
     /// Messages that no schema allows.
@@ -62,8 +52,7 @@ impl Replay {
     }
 
     fn peer(&mut self) -> &mut Peer {
-        self.peer
-            .get_or_insert_with(|| Peer::new(Arc::new(self.config.clone())))
+        self.peer.get_or_insert_with(|| Peer::new(Arc::new(self.config.clone())))
     }
 
     fn act(&mut self, action: &str) -> Vec<String> {
@@ -81,9 +70,7 @@ impl Replay {
             "depth_max" => self.config.limits.parse.depth_max = number(1) as usize,
             "message_bytes_max" => self.config.limits.parse.message_bytes_max = number(1) as usize,
             "finish" => {
-                let effects = self
-                    .peer()
-                    .finish(CallId(number(1)), fixtures::outcome(words[2]));
+                let effects = self.peer().finish(CallId(number(1)), fixtures::outcome(words[2]));
                 return self.show(effects);
             }
             "progress" => {
@@ -102,10 +89,7 @@ impl Replay {
                 let data = RawValue::from_string(words[3..].join(" ")).expect("JSON");
                 let made = reporter.log(words[2].parse().expect("a level"), Some("test"), &data);
                 let revision = *revision;
-                return made
-                    .map(|bytes| self.show_notification(&bytes, revision))
-                    .into_iter()
-                    .collect();
+                return made.map(|bytes| self.show_notification(&bytes, revision)).into_iter().collect();
             }
             "too-long" => {
                 let refusal = Refusal::too_long(&self.config.limits.parse);
@@ -127,10 +111,7 @@ impl Replay {
     }
 
     fn show(&mut self, effects: Vec<Effect>) -> Vec<String> {
-        effects
-            .into_iter()
-            .map(|effect| self.show_one(effect))
-            .collect()
+        effects.into_iter().map(|effect| self.show_one(effect)).collect()
     }
 
     fn show_one(&mut self, effect: Effect) -> String {
@@ -144,17 +125,11 @@ impl Replay {
 
     fn show_call(&mut self, call: Call) -> String {
         let context = &call.context;
-        let mut shown = format!(
-            "· run {} {} {:?}",
-            call.id.0, context.revision, call.request
-        );
+        let mut shown = format!("· run {} {} {:?}", call.id.0, context.revision, call.request);
         if let Some(info) = &context.client_info {
             shown.push_str(&format!(" client={}", info.get()));
         }
-        shown.push_str(&format!(
-            " capabilities={}",
-            context.client_capabilities.get()
-        ));
+        shown.push_str(&format!(" capabilities={}", context.client_capabilities.get()));
         if let Some(meta) = &context.meta {
             shown.push_str(&format!(" meta={}", meta.get()));
         }
@@ -164,8 +139,7 @@ impl Replay {
         if let Some(retry) = &context.retry {
             shown.push_str(&format!(" {retry:?}"));
         }
-        self.reporters
-            .insert(call.id.0, (call.reporter, context.revision));
+        self.reporters.insert(call.id.0, (call.reporter, context.revision));
         shown
     }
 
@@ -174,22 +148,15 @@ impl Replay {
         assert!(!text.contains('\n'), "a message is one line: {text}");
         let value: Value = serde_json::from_str(text).expect("JSON");
         self.problems.extend(self.schemas.answer_problem(&value));
-        let retry = outgoing
-            .retry_after_s
-            .map(|seconds| format!(" (retry after {seconds} s)"));
-        let status = if outgoing.status == 200 {
-            String::new()
-        } else {
-            outgoing.status.to_string()
-        };
+        let retry = outgoing.retry_after_s.map(|seconds| format!(" (retry after {seconds} s)"));
+        let status = if outgoing.status == 200 { String::new() } else { outgoing.status.to_string() };
         format!("←{status} {text}{}", retry.unwrap_or_default())
     }
 
     fn show_notification(&mut self, bytes: &[u8], revision: Revision) -> String {
         let text = std::str::from_utf8(bytes).expect("UTF-8");
         let value: Value = serde_json::from_str(text).expect("JSON");
-        self.problems
-            .extend(self.schemas.notification_problem(&value, revision));
+        self.problems.extend(self.schemas.notification_problem(&value, revision));
         format!("← {text}")
     }
 }

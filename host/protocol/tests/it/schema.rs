@@ -2,7 +2,6 @@
 //! not know is a mistake, too.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use guesthouse_protocol::Revision;
 use jsonschema::Validator;
@@ -38,33 +37,20 @@ impl Schemas {
         for message in messages {
             let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
             let method = message["method"].as_str().unwrap_or_default().to_owned();
-            let own = version
-                .as_str()
-                .filter(|_| !self.handshake_only)
-                .and_then(|version| version.parse().ok());
-            let asked = message["params"]["protocolVersion"]
-                .as_str()
-                .and_then(|version| version.parse().ok());
+            let own = version.as_str().filter(|_| !self.handshake_only).and_then(|version| version.parse().ok());
+            let asked = message["params"]["protocolVersion"].as_str().and_then(|version| version.parse().ok());
             let asked = asked.filter(|_| method == "initialize");
-            let revision = own
-                .or(asked)
-                .or(session)
-                .unwrap_or(Revision::LATEST_HANDSHAKE);
-            self.waiting
-                .insert(message["id"].to_string(), (method, revision));
+            let revision = own.or(asked).or(session).unwrap_or(Revision::LATEST_HANDSHAKE);
+            self.waiting.insert(message["id"].to_string(), (method, revision));
         }
     }
 
     /// What is wrong with a response, or with an array of them.
     pub(crate) fn answer_problem(&mut self, message: &Value) -> Option<String> {
         if let Some(messages) = message.as_array() {
-            return messages
-                .iter()
-                .find_map(|message| self.answer_problem(message));
+            return messages.iter().find_map(|message| self.answer_problem(message));
         }
-        let waiting = message
-            .get("id")
-            .and_then(|id| self.waiting.get(&id.to_string()));
+        let waiting = message.get("id").and_then(|id| self.waiting.get(&id.to_string()));
         let (method, revision) = waiting.cloned().unwrap_or((String::new(), self.last));
         if message.get("error").is_some() {
             return self.error_problem(message, revision);
@@ -87,20 +73,12 @@ impl Schemas {
             None => revision,
         };
         let problem = self.problem(revision, definition, &message["result"]);
-        let envelope = if revision >= Revision::V2025_11_25 {
-            "JSONRPCResultResponse"
-        } else {
-            "JSONRPCResponse"
-        };
+        let envelope = if revision >= Revision::V2025_11_25 { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
         problem.or_else(|| self.problem(revision, envelope, message))
     }
 
     /// What is wrong with a notification.
-    pub(crate) fn notification_problem(
-        &mut self,
-        message: &Value,
-        revision: Revision,
-    ) -> Option<String> {
+    pub(crate) fn notification_problem(&mut self, message: &Value, revision: Revision) -> Option<String> {
         let definition = match message["method"].as_str() {
             Some("notifications/progress") => "ProgressNotification",
             Some("notifications/message") => "LoggingMessageNotification",
@@ -109,10 +87,7 @@ impl Schemas {
         let mut message = message.clone();
         if revision < Revision::V2025_11_25 {
             // These schemas have the envelope apart.
-            message
-                .as_object_mut()
-                .expect("an object")
-                .remove("jsonrpc");
+            message.as_object_mut().expect("an object").remove("jsonrpc");
         }
         self.problem(revision, definition, &message)
     }
@@ -122,11 +97,7 @@ impl Schemas {
             (Some(-32020), Revision::V2026_07_28) => "HeaderMismatchError",
             (Some(-32021), Revision::V2026_07_28) => "MissingRequiredClientCapabilityError",
             (Some(-32022), _) => {
-                return self.problem(
-                    Revision::V2026_07_28,
-                    "UnsupportedProtocolVersionError",
-                    message,
-                );
+                return self.problem(Revision::V2026_07_28, "UnsupportedProtocolVersionError", message);
             }
             (_, Revision::V2026_07_28 | Revision::V2025_11_25) => "JSONRPCErrorResponse",
             _ => "JSONRPCError",
@@ -140,58 +111,39 @@ impl Schemas {
     }
 
     /// What is wrong with a value that should be of that definition.
-    pub(crate) fn problem(
-        &mut self,
-        revision: Revision,
-        definition: &str,
-        value: &Value,
-    ) -> Option<String> {
+    pub(crate) fn problem(&mut self, revision: Revision, definition: &str, value: &Value) -> Option<String> {
         let key = (revision, definition.to_owned());
         if !self.validators.contains_key(&key) {
-            let document = self
-                .documents
-                .entry(revision)
-                .or_insert_with(|| strict(document(revision)));
+            let document = self.documents.entry(revision).or_insert_with(|| strict(document(revision)));
             let mut schema = document.clone();
             schema["$ref"] = json!(format!("#/{}/{definition}", definitions_key(document)));
-            assert!(
-                definitions(document).contains_key(definition),
-                "{revision} has no {definition}"
-            );
-            self.validators.insert(
-                key.clone(),
-                jsonschema::validator_for(&schema).expect("a schema"),
-            );
+            assert!(definitions(document).contains_key(definition), "{revision} has no {definition}");
+            self.validators.insert(key.clone(), jsonschema::validator_for(&schema).expect("a schema"));
         }
         let error = self.validators[&key].iter_errors(value).next()?;
-        Some(format!(
-            "{revision} {definition}: {error} at {} in {value}",
-            error.instance_path()
-        ))
+        Some(format!("{revision} {definition}: {error} at {} in {value}", error.instance_path()))
     }
 }
 
 /// The schema document of a revision.
-#[expect(clippy::disallowed_methods, reason = "the schemas are files")]
 pub(crate) fn document(revision: Revision) -> Value {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/schema/{revision}.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).expect("a schema file")).expect("JSON")
+    let text = match revision {
+        Revision::V2024_11_05 => include_str!("../../../../tests/schema/2024-11-05.json"),
+        Revision::V2025_03_26 => include_str!("../../../../tests/schema/2025-03-26.json"),
+        Revision::V2025_06_18 => include_str!("../../../../tests/schema/2025-06-18.json"),
+        Revision::V2025_11_25 => include_str!("../../../../tests/schema/2025-11-25.json"),
+        Revision::V2026_07_28 => include_str!("../../../../tests/schema/2026-07-28.json"),
+    };
+    serde_json::from_str(text).expect("JSON")
 }
 
 /// The definitions of a schema document, by name.
 pub(crate) fn definitions(document: &Value) -> &Map<String, Value> {
-    document[definitions_key(document)]
-        .as_object()
-        .expect("definitions")
+    document[definitions_key(document)].as_object().expect("definitions")
 }
 
 fn definitions_key(document: &Value) -> &'static str {
-    if document.get("$defs").is_some() {
-        "$defs"
-    } else {
-        "definitions"
-    }
+    if document.get("$defs").is_some() { "$defs" } else { "definitions" }
 }
 
 /// Closes every definition that lists its members, but for `_meta` and for what another definition extends.
@@ -199,8 +151,7 @@ fn strict(mut document: Value) -> Value {
     let key = definitions_key(&document);
     let open = ["Result", "Error", "PaginatedResult", "CacheableResult"];
     for (name, definition) in document[key].as_object_mut().expect("definitions") {
-        let closed = definition.get("properties").is_some()
-            && definition.get("additionalProperties").is_none();
+        let closed = definition.get("properties").is_some() && definition.get("additionalProperties").is_none();
         if closed && !name.contains("Meta") && !open.contains(&name.as_str()) {
             definition["additionalProperties"] = json!(false);
         }

@@ -14,10 +14,7 @@ fn every_transcript_replays() {
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "transcripts are files, and refreshing them is asked for by a variable"
-)]
+#[expect(clippy::disallowed_methods, reason = "transcripts are files, and refreshing them is asked for by a variable")]
 fn check(file: &Path) -> Result<(), String> {
     let expected = std::fs::read_to_string(file).expect("a readable transcript");
     let mut replay = Replay::new();
@@ -43,15 +40,9 @@ fn check(file: &Path) -> Result<(), String> {
         std::fs::write(file, actual).expect("a writable transcript");
         return Ok(());
     }
-    let differs = actual
-        .lines()
-        .zip(expected.lines())
-        .find(|(actual, expected)| actual != expected);
+    let differs = actual.lines().zip(expected.lines()).find(|(actual, expected)| actual != expected);
     let (actual, expected) = differs.unwrap_or(("(another length)", ""));
-    Err(format!(
-        "{}:\n  came out: {actual}\n  expected: {expected}",
-        file.display()
-    ))
+    Err(format!("{}:\n  came out: {actual}\n  expected: {expected}", file.display()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "transcripts are files")]

@@ -55,7 +55,9 @@ fn two_libraries_of_one_name_do_not_share_a_folder() {
 #[test]
 fn the_artifact_is_that_of_the_project() {
     let line = |manifest: &str, file: &str| {
-        format!(r#"{{"reason":"compiler-artifact","manifest_path":"{manifest}","target":{{"name":"g","crate_types":["cdylib"]}},"filenames":["{file}"]}}"#)
+        format!(
+            r#"{{"reason":"compiler-artifact","manifest_path":"{manifest}","target":{{"name":"g","crate_types":["cdylib"]}},"filenames":["{file}"]}}"#
+        )
     };
     let messages = [line("/dep/Cargo.toml", "/t/dep.wasm"), "not json".into(), line("/w/Cargo.toml", "/t/g.wasm")].join("\n");
     let guest = read(&metadata(&format!(r#"{{"name":"g","manifest_path":"/w/Cargo.toml",{LIBRARY},"metadata":null}}"#))).unwrap();

@@ -84,5 +84,8 @@ class DiffReader {
 }
 
 function headerPath(line) {
-  return line.slice("--- ".length).split("\t", 1)[0].replace(/^[ab]\//, "");
+  return line
+    .slice("--- ".length)
+    .split("\t", 1)[0]
+    .replace(/^[ab]\//, "");
 }

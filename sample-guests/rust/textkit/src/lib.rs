@@ -52,10 +52,7 @@ impl Textkit {
         diff: &str,
     ) -> Result<(String, Json<DiffSummary>)> {
         let summary = diff::summarize(diff);
-        ensure!(
-            !summary.files.is_empty(),
-            "This is no unified diff: no line begins with \"diff --git\", \"--- \" or \"+++ \"."
-        );
+        ensure!(!summary.files.is_empty(), "This is no unified diff: no line begins with \"diff --git\", \"--- \" or \"+++ \".");
         let parts = [(summary.files.len(), "file"), (summary.additions, "addition"), (summary.deletions, "deletion")];
         Ok((parts.map(|(count, noun)| counted(count, noun)).join(", "), Json(summary)))
     }
@@ -82,9 +79,7 @@ impl Textkit {
         tone: Option<&str>,
     ) -> String {
         let tone = tone.unwrap_or("plain");
-        format!(
-            "Rewrite the text below in a {tone} tone. Keep its meaning and its language, and answer with the new text only.\n\n{text}"
-        )
+        format!("Rewrite the text below in a {tone} tone. Keep its meaning and its language, and answer with the new text only.\n\n{text}")
     }
 }
 

@@ -59,11 +59,7 @@ fn diffs_are_read_line_by_line() {
     let files: Vec<_> = summary.files.iter().map(|file| (file.path.as_str(), &file.change, file.additions, file.deletions)).collect();
     assert_eq!(
         files,
-        [
-            ("src/new name.rs", &Change::Renamed, 2, 1),
-            ("gone.txt", &Change::Deleted, 0, 1),
-            ("born.txt", &Change::Added, 2, 0),
-        ]
+        [("src/new name.rs", &Change::Renamed, 2, 1), ("gone.txt", &Change::Deleted, 0, 1), ("born.txt", &Change::Added, 2, 0),]
     );
     let error = testing::call(&Textkit, "summarize_diff", r#"{"diff":"hello"}"#).unwrap();
     assert!(error.is_error() && error.text().starts_with("This is no unified diff"));
@@ -99,5 +95,7 @@ fn tools_describe_themselves() {
         r#"{"type":"object","properties":{"text":{"type":"string","description":"The text to count."}},"required":["text"],"additionalProperties":false}"#
     );
     let schema = tools[2].output_schema.as_deref().unwrap();
-    assert!(schema.contains(r#""change":{"type":"string","description":"What happened to the file.","enum":["added","deleted","renamed","modified"]}"#));
+    assert!(schema.contains(
+        r#""change":{"type":"string","description":"What happened to the file.","enum":["added","deleted","renamed","modified"]}"#
+    ));
 }

@@ -56,7 +56,31 @@ const TOOLS: &[&str] = &[
     "print",
     "print-flood",
     "surroundings",
+    "wrong-output",
+    "without-output",
+    "schema-no-json",
+    "schema-no-object",
+    "schema-invalid",
+    "schema-far-reference",
+    "header-invalid",
 ];
+
+/// What a tool says its arguments are; most take anything.
+fn input_schema(tool: &str) -> &'static str {
+    match tool {
+        "schema-no-json" => "{type",
+        "schema-no-object" => r#"{"type":"string"}"#,
+        "schema-invalid" => r#"{"type":"object","properties":{"a":{"type":"text"}}}"#,
+        "schema-far-reference" => r#"{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}"#,
+        "header-invalid" => r#"{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}"#,
+        _ => r#"{"type":"object"}"#,
+    }
+}
+
+/// What a tool says its structured content is.
+fn output_schema(tool: &str) -> Option<String> {
+    matches!(tool, "wrong-output" | "without-output").then(|| r#"{"type":"object","required":["a"]}"#.into())
+}
 
 impl Lifecycle for Hostile {
     fn describe() -> ServerInfo {
@@ -95,8 +119,8 @@ impl Tools for Hostile {
             name: (*name).into(),
             title: None,
             description: None,
-            input_schema: r#"{"type":"object"}"#.into(),
-            output_schema: None,
+            input_schema: input_schema(name).into(),
+            output_schema: output_schema(name),
             annotations: None,
             icons: Vec::new(),
             task_support: TaskSupport::Forbidden,
@@ -161,6 +185,8 @@ impl Tools for Hostile {
             "internal" => Err(Error::Internal(arguments)),
             "rpc" => Err(Error::Rpc(RpcError { code: 7, message: arguments, data: None })),
             "bad-json" => structured("{not json".into()),
+            "wrong-output" => structured("{}".into()),
+            "without-output" => text(arguments),
             "deep-json" => structured("[".repeat(100_000)),
             // Touches far more memory than is kept between calls, so that the next call must not find it.
             "sparse-growth" => sparse_growth(),

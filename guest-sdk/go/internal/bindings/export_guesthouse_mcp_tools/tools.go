@@ -18,7 +18,7 @@ func ListTools(types.Option[string]) types.Result[wit.ToolPage, guesthouse_mcp_t
 	for _, tool := range registry.Served().Tools {
 		tools = append(tools, wit.Tool{
 			Name: tool.Name, Title: convert.Text(tool.Title), Description: convert.Text(tool.Description),
-			InputSchema: string(tool.InputSchema), OutputSchema: convert.JSON(tool.OutputSchema),
+			InputSchema: string(tool.InputSchema.Text()), OutputSchema: convert.JSON(tool.OutputSchema.Text()),
 			Annotations: annotations(tool.Annotations), Icons: convert.Icons(tool.Icons),
 			TaskSupport: taskSupport(tool.TaskSupport), Meta: convert.JSON(tool.Meta),
 		})
