@@ -28,11 +28,12 @@ async fn end(mut reader: Reader) -> Option<Outgoing> {
     }
 }
 
-async fn opened(fake: &Arc<Fake>, sessions: &Sessions) -> Arc<Session> {
+async fn opened(fake: &Arc<Fake>, sessions: &Sessions, version: &str) -> Arc<Session> {
     let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
     let mut peer = Peer::new(config);
-    let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
-    let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
+    let client = r#""capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}"#;
+    let initialize = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{version}",{client}}}}}"#);
+    let Some(Effect::Run(call)) = peer.receive(initialize.as_bytes()).into_iter().next() else { panic!("initialize is not run") };
     let id = call.id;
     let outcome = fake.run(&Endpoint::Merged, *call, Line::default()).await;
     peer.finish(id, outcome);
@@ -49,7 +50,7 @@ fn receive(fake: &Arc<Fake>, session: &Arc<Session>, message: &str) -> Received 
 async fn a_session_expires_when_it_is_idle_and_not_while_a_call_runs() {
     let fake = Fake::new(Config::default());
     let sessions = sessions(10);
-    let session = opened(&fake, &sessions).await;
+    let session = opened(&fake, &sessions, "2025-11-25").await;
     let len = || sessions.len();
     let later = Instant::now() + IDLE * 2;
     let wait = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#;
@@ -71,7 +72,7 @@ async fn a_session_expires_when_it_is_idle_and_not_while_a_call_runs() {
 async fn a_session_whose_client_is_asked_is_not_idle() {
     let fake = Fake::new(Config::default());
     let sessions = sessions(10);
-    let session = opened(&fake, &sessions).await;
+    let session = opened(&fake, &sessions, "2025-11-25").await;
     let ask = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}"#;
     let Received::Calls(reader) = receive(&fake, &session, ask) else { panic!("there is no call") };
     // The answer begins with the question, so this is when the client is asked.
@@ -97,7 +98,7 @@ async fn a_place_that_was_kept_and_not_used_is_free_again() {
     assert!(sessions.reserve().is_none());
     drop(place);
     let fake = Fake::new(Config::default());
-    opened(&fake, &sessions).await;
+    opened(&fake, &sessions, "2025-11-25").await;
     assert!(sessions.reserve().is_none());
     sessions.close_all();
     assert!(sessions.reserve().is_some());
@@ -107,19 +108,10 @@ async fn a_place_that_was_kept_and_not_used_is_free_again() {
 async fn a_batch_is_answered_when_its_last_call_ends_or_is_cancelled() {
     let fake = Fake::new(Config::default());
     let sessions = sessions(1);
-    let session = opened(&fake, &sessions).await;
-    lock(&session.state).peer = {
-        let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
-        let mut peer = Peer::new(config);
-        let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-        let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
-        let id = call.id;
-        peer.finish(id, fake.run(&Endpoint::Merged, *call, Line::default()).await);
-        peer
-    };
+    let session = opened(&fake, &sessions, "2025-03-26").await;
     let batch = r#"[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}},{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}]"#;
     let Received::Calls(reader) = receive(&fake, &session, batch) else { panic!("there is no call") };
-    reaches(&fake.begun, 4).await;
+    reaches(&fake.begun, 3).await;
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
     assert!(matches!(receive(&fake, &session, cancel), Received::Nothing));
     let answer = end(reader).await.unwrap();
@@ -132,7 +124,7 @@ async fn a_batch_is_answered_when_its_last_call_ends_or_is_cancelled() {
 async fn an_open_stream_counts_as_use() {
     let fake = Fake::new(Config::default());
     let sessions = sessions(10);
-    let session = opened(&fake, &sessions).await;
+    let session = opened(&fake, &sessions, "2025-11-25").await;
     let stream = reading::listen(session.clone(), session.streams.read(STANDALONE, None).unwrap(), &Arc::default(), &fake.config().streams);
     sessions.sweep(Instant::now() + IDLE * 100);
     assert_eq!(sessions.len(), 1);
@@ -150,7 +142,7 @@ async fn ten_thousand_sessions_with_nothing_to_do_keep_nothing() {
     let fake = Fake::new(Config::default());
     let sessions = sessions(10_000);
     for _ in 0..10_000 {
-        opened(&fake, &sessions).await;
+        opened(&fake, &sessions, "2025-11-25").await;
     }
     assert!(sessions.reserve().is_none());
     assert_eq!((sessions.len(), sessions.kept_bytes(), fake.hub().counts()), (10_000, 0, (10_000, 0)));

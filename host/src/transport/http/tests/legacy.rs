@@ -1,8 +1,8 @@
 //! The HTTP+SSE transport of 2024-11-05 over real sockets.
 
-use super::client::{Client, PATIENCE, TestServer, initialize, request};
+use super::client::{Client, TestServer, initialize, request};
 use crate::transport::Service;
-use crate::transport::testing::reaches;
+use crate::transport::testing::{PATIENCE, reaches};
 use guesthouse_protocol::Event;
 use tokio::time::timeout;
 
@@ -58,7 +58,7 @@ async fn a_connection_ends_with_its_stream() {
     other.send(&request("GET /sse", &[("accept", "text/event-stream")], "")).await;
     assert_eq!(other.answer().await.status, 503);
     drop(client);
-    timeout(PATIENCE, reaches(&server.fake.stopped, 1)).await.unwrap();
+    reaches(&server.fake.stopped, 1).await;
     assert_eq!(send(&server, &address, "{}").await, 404);
     let (mut client, _) = open(&server, "/sse").await;
     server.stop();

@@ -1,9 +1,9 @@
 //! Event streams of sessions over real sockets: listening, coming back, and what a client must not get.
 
-use super::client::{Client, PATIENCE, TestServer, initialize, request};
+use super::client::{Client, TestServer, initialize, request};
 use crate::config::units::Span;
 use crate::transport::Service;
-use crate::transport::testing::reaches;
+use crate::transport::testing::{PATIENCE, reaches};
 use guesthouse_protocol::Event;
 use tokio::time::timeout;
 
@@ -191,7 +191,7 @@ async fn a_session_ends_with_its_streams() {
     assert_eq!(other.answer().await.status, 204);
     while !listening.chunk().await.is_empty() {}
     while !calling.chunk().await.is_empty() {}
-    timeout(PATIENCE, reaches(&server.fake.stopped, 1)).await.unwrap();
+    reaches(&server.fake.stopped, 1).await;
     assert_eq!(get(&server, &session, None).await.answer().await.status, 404);
     assert_eq!(server.fake.hub().counts(), (0, 0));
 }

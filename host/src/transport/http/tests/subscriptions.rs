@@ -1,9 +1,9 @@
 //! `subscriptions/listen` over real sockets.
 
-use super::client::{Client, PATIENCE, TestServer};
+use super::client::{Client, TestServer};
 use crate::config::units::Span;
 use crate::transport::Service;
-use crate::transport::testing::meta;
+use crate::transport::testing::{PATIENCE, meta};
 use guesthouse_protocol::Event;
 use tokio::time::timeout;
 
