@@ -8,8 +8,10 @@ use guesthouse_protocol::model::{
     Implementation, Media, Profile, Prompt, PromptArgument, PromptMessage, PromptPage, ReadResult, Resource, ResourceContents,
     ResourcePage, ResourceTemplate, Role, TaskSupport, TemplatePage, Tool, ToolAnnotations, ToolPage,
 };
-use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, RpcError};
+use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, RpcError, StateProblem};
 use serde_json::value::RawValue;
+
+use crate::questions;
 
 pub(crate) fn json(text: &str) -> Json {
     RawValue::from_string(text.to_owned()).expect("JSON")
@@ -45,6 +47,7 @@ pub(crate) fn outcome(name: &str) -> Outcome {
             Reply::Completion(Completion { values: (0..101).map(|number| number.to_string()).collect(), total: Some(101), has_more: false })
         }
         "empty" => Reply::Empty,
+        name if name.starts_with("ask:") => questions::asking(&name[4..]),
         _ => panic!("no such outcome: {name}"),
     })
 }
@@ -65,6 +68,7 @@ fn failure_named(name: &str) -> Failure {
         "crash" => Failure::Internal { kind: InternalKind::HandlerCrash, text: "Tool echo of guest textkit crashed".into() },
         "busy" => Failure::Busy { retry_after_s: 3 },
         "cancelled" => Failure::Cancelled,
+        "state" => Failure::RequestState(StateProblem::Expired),
         _ => panic!("no such failure: {name}"),
     }
 }

@@ -10,6 +10,7 @@ mod http_headers;
 mod http_params;
 mod limits;
 mod projection;
+mod questions;
 mod replay;
 mod schema;
 mod transcripts;

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use guesthouse_protocol::effect::{Call, CallId, Effect, Outgoing, PeerConfig, TransportKind};
-use guesthouse_protocol::message::Refusal;
-use guesthouse_protocol::{Mode, Peer, Reporter, Revision};
+use guesthouse_protocol::message::{Refusal, parse};
+use guesthouse_protocol::{Failure, Mode, Peer, Reporter, Revision};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -59,6 +60,70 @@ impl Replay {
         let words: Vec<&str> = action.split(' ').collect();
         let number = |index: usize| words[index].parse::<u64>().expect("a number");
         match words[0] {
+            "finish" => {
+                let effects = self.peer().finish(CallId(number(1)), fixtures::outcome(words[2]));
+                self.show(effects)
+            }
+            "progress" => {
+                let optional = |index: usize| words.get(index).and_then(|word| word.parse().ok());
+                let value = words[2].parse().expect("a number");
+                let (reporter, revision) = self.reporters.get_mut(&number(1)).expect("a call");
+                let revision = *revision;
+                let made = reporter.progress(value, optional(3), words.get(4).copied());
+                match made {
+                    Ok(bytes) => vec![self.show_notification(&bytes, revision)],
+                    Err(error) => vec![format!("· {error:?}")],
+                }
+            }
+            "log" => {
+                let (reporter, revision) = self.reporters.get(&number(1)).expect("a call");
+                let data = RawValue::from_string(words[3..].join(" ")).expect("JSON");
+                let made = reporter.log(words[2].parse().expect("a level"), Some("test"), &data);
+                let revision = *revision;
+                made.map(|bytes| self.show_notification(&bytes, revision)).into_iter().collect()
+            }
+            "tick" => {
+                let effects = self.peer().tick(Duration::from_millis(number(1)));
+                self.show(effects)
+            }
+            "deadline" => vec![format!("· due {:?}, waiting {}", self.peer().deadline(), self.peer().waiting())],
+            "give-up" => {
+                let effects = self.peer().give_up(CallId(number(1)), Failure::CannotAsk("The stream is gone".into()));
+                self.show(effects)
+            }
+            "one-way" => {
+                let text = words[1..].join(" ");
+                let parsed = parse(text.as_bytes(), &self.config.limits.parse).expect("a message");
+                let effects = self.peer().receive_parsed_one_way(parsed);
+                let session = self.peer().revision();
+                self.schemas.sent(&text, session);
+                self.show(effects)
+            }
+            "too-long" => {
+                let refusal = Refusal::too_long(&self.config.limits.parse);
+                let effects = self.peer().refuse(&refusal);
+                self.show(effects)
+            }
+            "cancel" => {
+                let effects = self.peer().cancel(CallId(number(1)));
+                self.show(effects)
+            }
+            "cancel-all" => {
+                let effects = self.peer().cancel_all();
+                self.show(effects)
+            }
+            _ => {
+                assert!(self.configure(&words), "no such action: {action}");
+                assert!(self.peer.is_none(), "settings come first: {action}");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Takes a setting; whether it is one.
+    fn configure(&mut self, words: &[&str]) -> bool {
+        let number = |index: usize| words[index].parse::<u64>().expect("a number");
+        match words[0] {
             "mode" => {
                 self.config.mode = mode(words[1]);
                 self.schemas.handshake_only = self.config.mode == Mode::Handshake;
@@ -69,45 +134,12 @@ impl Replay {
             "batch_len_max" => self.config.limits.parse.batch_len_max = number(1) as usize,
             "depth_max" => self.config.limits.parse.depth_max = number(1) as usize,
             "message_bytes_max" => self.config.limits.parse.message_bytes_max = number(1) as usize,
-            "finish" => {
-                let effects = self.peer().finish(CallId(number(1)), fixtures::outcome(words[2]));
-                return self.show(effects);
-            }
-            "progress" => {
-                let optional = |index: usize| words.get(index).and_then(|word| word.parse().ok());
-                let value = words[2].parse().expect("a number");
-                let (reporter, revision) = self.reporters.get_mut(&number(1)).expect("a call");
-                let revision = *revision;
-                let made = reporter.progress(value, optional(3), words.get(4).copied());
-                return match made {
-                    Ok(bytes) => vec![self.show_notification(&bytes, revision)],
-                    Err(error) => vec![format!("· {error:?}")],
-                };
-            }
-            "log" => {
-                let (reporter, revision) = self.reporters.get(&number(1)).expect("a call");
-                let data = RawValue::from_string(words[3..].join(" ")).expect("JSON");
-                let made = reporter.log(words[2].parse().expect("a level"), Some("test"), &data);
-                let revision = *revision;
-                return made.map(|bytes| self.show_notification(&bytes, revision)).into_iter().collect();
-            }
-            "too-long" => {
-                let refusal = Refusal::too_long(&self.config.limits.parse);
-                let effects = self.peer().refuse(&refusal);
-                return self.show(effects);
-            }
-            "cancel" => {
-                let effects = self.peer().cancel(CallId(number(1)));
-                return self.show(effects);
-            }
-            "cancel-all" => {
-                let effects = self.peer().cancel_all();
-                return self.show(effects);
-            }
-            _ => panic!("no such action: {action}"),
+            "waiting_max" => self.config.limits.waiting_max = number(1) as usize,
+            "question_time_ms" => self.config.limits.question_time_ms = number(1),
+            "answers_bytes_max" => self.config.limits.answers_bytes_max = number(1) as usize,
+            _ => return false,
         }
-        assert!(self.peer.is_none(), "settings come first: {action}");
-        Vec::new()
+        true
     }
 
     fn show(&mut self, effects: Vec<Effect>) -> Vec<String> {
@@ -136,6 +168,9 @@ impl Replay {
         if let Some(traceparent) = &context.traceparent {
             shown.push_str(&format!(" traceparent={traceparent}"));
         }
+        if context.rounds.round > 0 {
+            shown.push_str(&format!(" {:?}", context.rounds));
+        }
         if let Some(retry) = &context.retry {
             shown.push_str(&format!(" {retry:?}"));
         }
@@ -147,7 +182,11 @@ impl Replay {
         let text = std::str::from_utf8(&outgoing.message).expect("UTF-8");
         assert!(!text.contains('\n'), "a message is one line: {text}");
         let value: Value = serde_json::from_str(text).expect("JSON");
-        self.problems.extend(self.schemas.answer_problem(&value));
+        let problem = match outgoing.last {
+            true => self.schemas.answer_problem(&value),
+            false => self.schemas.asked_problem(&value),
+        };
+        self.problems.extend(problem);
         let retry = outgoing.retry_after_s.map(|seconds| format!(" (retry after {seconds} s)"));
         let status = if outgoing.status == 200 { String::new() } else { outgoing.status.to_string() };
         format!("←{status} {text}{}", retry.unwrap_or_default())

@@ -59,6 +59,7 @@ impl Schemas {
             "initialize" => "InitializeResult",
             "server/discover" => "DiscoverResult",
             "tools/list" => "ListToolsResult",
+            _ if message["result"]["resultType"] == "input_required" => "InputRequiredResult",
             "tools/call" => "CallToolResult",
             "resources/list" => "ListResourcesResult",
             "resources/templates/list" => "ListResourceTemplatesResult",
@@ -75,6 +76,25 @@ impl Schemas {
         let problem = self.problem(revision, definition, &message["result"]);
         let envelope = if revision >= Revision::V2025_11_25 { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
         problem.or_else(|| self.problem(revision, envelope, message))
+    }
+
+    /// What is wrong with a request of the server's, or with the notification that takes it back.
+    pub(crate) fn asked_problem(&mut self, message: &Value) -> Option<String> {
+        let definition = match message["method"].as_str() {
+            Some("elicitation/create") => "ElicitRequest",
+            Some("sampling/createMessage") => "CreateMessageRequest",
+            Some("roots/list") => "ListRootsRequest",
+            Some("notifications/cancelled") => "CancelledNotification",
+            method => return Some(format!("an unknown request: {method:?}")),
+        };
+        let mut message = message.clone();
+        if self.last < Revision::V2025_11_25 {
+            // These schemas have the envelope apart.
+            let members = message.as_object_mut().expect("an object");
+            members.remove("jsonrpc");
+            members.remove("id");
+        }
+        self.problem(self.last, definition, &message)
     }
 
     /// What is wrong with a notification.
