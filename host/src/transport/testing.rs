@@ -14,10 +14,14 @@ use guesthouse_protocol::model::{
 use guesthouse_protocol::{Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, TransportKind};
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// Arguments of the tool `region` are repeated in a header.
 const REGION_SCHEMA: &str = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
+
+/// Nothing here takes long; a test that hangs should say where.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The service. `/mcp` and `/mcp/one` are served.
 pub(super) struct Fake {
@@ -176,7 +180,9 @@ impl Drop for Running<'_> {
 
 /// Waits until a counter has that value.
 pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
-    counter.subscribe().wait_for(|count| *count >= value).await.unwrap();
+    let mut counter = counter.subscribe();
+    let reached = tokio::time::timeout(PATIENCE, counter.wait_for(|count| *count >= value)).await;
+    assert!(reached.is_ok(), "the count stays below {value}");
 }
 
 async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
