@@ -3,6 +3,7 @@
 mod cli;
 mod dispatch;
 mod limits;
+mod questions;
 mod samples;
 mod support;
 mod tidy;

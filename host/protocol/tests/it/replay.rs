@@ -60,70 +60,6 @@ impl Replay {
         let words: Vec<&str> = action.split(' ').collect();
         let number = |index: usize| words[index].parse::<u64>().expect("a number");
         match words[0] {
-            "finish" => {
-                let effects = self.peer().finish(CallId(number(1)), fixtures::outcome(words[2]));
-                self.show(effects)
-            }
-            "progress" => {
-                let optional = |index: usize| words.get(index).and_then(|word| word.parse().ok());
-                let value = words[2].parse().expect("a number");
-                let (reporter, revision) = self.reporters.get_mut(&number(1)).expect("a call");
-                let revision = *revision;
-                let made = reporter.progress(value, optional(3), words.get(4).copied());
-                match made {
-                    Ok(bytes) => vec![self.show_notification(&bytes, revision)],
-                    Err(error) => vec![format!("· {error:?}")],
-                }
-            }
-            "log" => {
-                let (reporter, revision) = self.reporters.get(&number(1)).expect("a call");
-                let data = RawValue::from_string(words[3..].join(" ")).expect("JSON");
-                let made = reporter.log(words[2].parse().expect("a level"), Some("test"), &data);
-                let revision = *revision;
-                made.map(|bytes| self.show_notification(&bytes, revision)).into_iter().collect()
-            }
-            "tick" => {
-                let effects = self.peer().tick(Duration::from_millis(number(1)));
-                self.show(effects)
-            }
-            "deadline" => vec![format!("· due {:?}, waiting {}", self.peer().deadline(), self.peer().waiting())],
-            "give-up" => {
-                let effects = self.peer().give_up(CallId(number(1)), Failure::CannotAsk("The stream is gone".into()));
-                self.show(effects)
-            }
-            "one-way" => {
-                let text = words[1..].join(" ");
-                let parsed = parse(text.as_bytes(), &self.config.limits.parse).expect("a message");
-                let effects = self.peer().receive_parsed_one_way(parsed);
-                let session = self.peer().revision();
-                self.schemas.sent(&text, session);
-                self.show(effects)
-            }
-            "too-long" => {
-                let refusal = Refusal::too_long(&self.config.limits.parse);
-                let effects = self.peer().refuse(&refusal);
-                self.show(effects)
-            }
-            "cancel" => {
-                let effects = self.peer().cancel(CallId(number(1)));
-                self.show(effects)
-            }
-            "cancel-all" => {
-                let effects = self.peer().cancel_all();
-                self.show(effects)
-            }
-            _ => {
-                assert!(self.configure(&words), "no such action: {action}");
-                assert!(self.peer.is_none(), "settings come first: {action}");
-                Vec::new()
-            }
-        }
-    }
-
-    /// Takes a setting; whether it is one.
-    fn configure(&mut self, words: &[&str]) -> bool {
-        let number = |index: usize| words[index].parse::<u64>().expect("a number");
-        match words[0] {
             "mode" => {
                 self.config.mode = mode(words[1]);
                 self.schemas.handshake_only = self.config.mode == Mode::Handshake;
@@ -134,12 +70,76 @@ impl Replay {
             "batch_len_max" => self.config.limits.parse.batch_len_max = number(1) as usize,
             "depth_max" => self.config.limits.parse.depth_max = number(1) as usize,
             "message_bytes_max" => self.config.limits.parse.message_bytes_max = number(1) as usize,
-            "waiting_max" => self.config.limits.waiting_max = number(1) as usize,
-            "question_time_ms" => self.config.limits.question_time_ms = number(1),
-            "answers_bytes_max" => self.config.limits.answers_bytes_max = number(1) as usize,
-            _ => return false,
+            "finish" => {
+                let effects = self.peer().finish(CallId(number(1)), fixtures::outcome(words[2]));
+                return self.show(effects);
+            }
+            "progress" => {
+                let optional = |index: usize| words.get(index).and_then(|word| word.parse().ok());
+                let value = words[2].parse().expect("a number");
+                let (reporter, revision) = self.reporters.get_mut(&number(1)).expect("a call");
+                let revision = *revision;
+                let made = reporter.progress(value, optional(3), words.get(4).copied());
+                return match made {
+                    Ok(bytes) => vec![self.show_notification(&bytes, revision)],
+                    Err(error) => vec![format!("· {error:?}")],
+                };
+            }
+            "log" => {
+                let (reporter, revision) = self.reporters.get(&number(1)).expect("a call");
+                let data = RawValue::from_string(words[3..].join(" ")).expect("JSON");
+                let made = reporter.log(words[2].parse().expect("a level"), Some("test"), &data);
+                let revision = *revision;
+                return made.map(|bytes| self.show_notification(&bytes, revision)).into_iter().collect();
+            }
+            "too-long" => {
+                let refusal = Refusal::too_long(&self.config.limits.parse);
+                let effects = self.peer().refuse(&refusal);
+                return self.show(effects);
+            }
+            "cancel" => {
+                let effects = self.peer().cancel(CallId(number(1)));
+                return self.show(effects);
+            }
+            "cancel-all" => {
+                let effects = self.peer().cancel_all();
+                return self.show(effects);
+            }
+            _ => return self.act_on_questions(&words),
         }
-        true
+        assert!(self.peer.is_none(), "settings come first: {action}");
+        Vec::new()
+    }
+
+    /// What happens to calls that ask the client.
+    fn act_on_questions(&mut self, words: &[&str]) -> Vec<String> {
+        let number = |index: usize| words[index].parse::<u64>().expect("a number");
+        let limits = &mut self.config.limits;
+        match words[0] {
+            "waiting_max" => limits.waiting_max = number(1) as usize,
+            "question_time_ms" => limits.question_time_ms = number(1),
+            "answers_bytes_max" => limits.answers_bytes_max = number(1) as usize,
+            "tick" => {
+                let effects = self.peer().tick(Duration::from_millis(number(1)));
+                return self.show(effects);
+            }
+            "deadline" => return vec![format!("· due {:?}, waiting {}", self.peer().deadline(), self.peer().waiting())],
+            "give-up" => {
+                let effects = self.peer().give_up(CallId(number(1)), Failure::CannotAsk("The stream is gone".into()));
+                return self.show(effects);
+            }
+            "one-way" => {
+                let text = words[1..].join(" ");
+                let parsed = parse(text.as_bytes(), &self.config.limits.parse).expect("a message");
+                let effects = self.peer().receive_parsed_one_way(parsed);
+                let session = self.peer().revision();
+                self.schemas.sent(&text, session);
+                return self.show(effects);
+            }
+            _ => panic!("no such action: {words:?}"),
+        }
+        assert!(self.peer.is_none(), "settings come first: {words:?}");
+        Vec::new()
     }
 
     fn show(&mut self, effects: Vec<Effect>) -> Vec<String> {
