@@ -2,7 +2,6 @@
 
 use super::client::{Client, TestServer, request};
 use crate::config::units::Span;
-use crate::transport::testing::PATIENCE;
 use crate::transport::testing::reaches;
 
 const ASK: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}"#;
