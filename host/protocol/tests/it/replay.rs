@@ -116,9 +116,33 @@ impl Replay {
                     _ => vec!["· not announced".to_owned()],
                 };
             }
-            "waiting_max" => self.config.limits.waiting_max = number(1) as usize,
-            "question_time_ms" => self.config.limits.question_time_ms = number(1),
-            "answers_bytes_max" => self.config.limits.answers_bytes_max = number(1) as usize,
+            "too-long" => {
+                let refusal = Refusal::too_long(&self.config.limits.parse);
+                let effects = self.peer().refuse(&refusal);
+                return self.show(effects);
+            }
+            "cancel" => {
+                let effects = self.peer().cancel(CallId(number(1)));
+                return self.show(effects);
+            }
+            "cancel-all" => {
+                let effects = self.peer().cancel_all();
+                return self.show(effects);
+            }
+            _ => return self.act_on_questions(&words),
+        }
+        assert!(self.peer.is_none(), "settings come first: {action}");
+        Vec::new()
+    }
+
+    /// What happens to calls that ask the client.
+    fn act_on_questions(&mut self, words: &[&str]) -> Vec<String> {
+        let number = |index: usize| words[index].parse::<u64>().expect("a number");
+        let limits = &mut self.config.limits;
+        match words[0] {
+            "waiting_max" => limits.waiting_max = number(1) as usize,
+            "question_time_ms" => limits.question_time_ms = number(1),
+            "answers_bytes_max" => limits.answers_bytes_max = number(1) as usize,
             "tick" => {
                 let effects = self.peer().tick(Duration::from_millis(number(1)));
                 return self.show(effects);
@@ -136,22 +160,9 @@ impl Replay {
                 self.schemas.sent(&text, session);
                 return self.show(effects);
             }
-            "too-long" => {
-                let refusal = Refusal::too_long(&self.config.limits.parse);
-                let effects = self.peer().refuse(&refusal);
-                return self.show(effects);
-            }
-            "cancel" => {
-                let effects = self.peer().cancel(CallId(number(1)));
-                return self.show(effects);
-            }
-            "cancel-all" => {
-                let effects = self.peer().cancel_all();
-                return self.show(effects);
-            }
-            _ => panic!("no such action: {action}"),
+            _ => panic!("no such action: {words:?}"),
         }
-        assert!(self.peer.is_none(), "settings come first: {action}");
+        assert!(self.peer.is_none(), "settings come first: {words:?}");
         Vec::new()
     }
 
