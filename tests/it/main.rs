@@ -3,6 +3,7 @@
 mod cli;
 mod dispatch;
 mod limits;
+mod matrix;
 mod questions;
 mod samples;
 mod support;
