@@ -20,9 +20,6 @@ use units::{Size, Span};
 /// Name of the configuration file.
 pub const FILE_NAME: &str = "guesthouse.toml";
 
-/// The address that is listened on unless another is given.
-pub const DEFAULT_LISTEN: &str = "127.0.0.1:8642";
-
 /// Everything that `guesthouse.toml` can say.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -127,7 +124,8 @@ pub struct Limits {
     pub requests: usize,
     /// Most requests in flight on one stdio or in-process connection, or in one session.
     pub requests_per_peer: usize,
-    /// How long a client may take to send an HTTP request's header section.
+    /// How long a client may take to send an HTTP request's header section, counted from the end of the one before: so
+    /// also how long a connection may be idle. Clients that keep connections for later rely on more than a minute.
     pub header_time: Span,
     /// How long a client may take to send an HTTP body.
     pub body_time: Span,
@@ -167,7 +165,7 @@ impl Default for Limits {
             connections: 4_096,
             requests: 4_096,
             requests_per_peer: 256,
-            header_time: Span(10_000),
+            header_time: Span(75_000),
             body_time: Span(30_000),
             write_time: Span(60_000),
             sessions: 10_000,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Most pages of one list; with the limit on entries, no guest can keep its loader busy for ever.
 const PAGES_MAX: usize = 1_000;
-/// Longest name of a tool, a prompt or a template.
+/// Longest name of a tool or a prompt.
 const NAME_LEN_MAX: usize = 256;
 
 /// Loads the component, asks who it is and what it offers.
