@@ -294,7 +294,14 @@ fn capabilities(guests: &[Arc<Loaded>]) -> model::Capabilities {
         logging: true,
         list_changed: true,
         subscribe: any(|guest| guest.version.exports().resources),
+        apps: any(|guest| guest.tools.iter().any(|tool| has_view(&tool.listed))),
     }
+}
+
+/// Whether a tool names a view (MCP Apps): `_meta.ui.resourceUri`, or the older flat key.
+fn has_view(tool: &model::Tool) -> bool {
+    let meta = tool.meta.as_ref().and_then(|meta| serde_json::from_str::<serde_json::Value>(meta.get()).ok());
+    meta.is_some_and(|meta| meta.pointer("/ui/resourceUri").is_some() || meta.get("ui/resourceUri").is_some())
 }
 
 /// The server's own instructions, then those of each guest under its name.

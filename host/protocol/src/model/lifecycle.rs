@@ -17,6 +17,11 @@ pub struct InitializeParams {
     pub client_info: Json,
 }
 
+/// The extension MCP Apps: a tool names a resource that a client shows instead of the result's text.
+const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";
+/// What such a resource is.
+const APPS_MIME_TYPE: &str = "text/html;profile=mcp-app";
+
 /// What the served guests can do; filled from what they export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -34,6 +39,8 @@ pub struct Capabilities {
     pub list_changed: bool,
     /// Clients can watch a resource.
     pub subscribe: bool,
+    /// Some tools have views of their own (MCP Apps).
+    pub apps: bool,
 }
 
 /// The answer to `initialize` and `server/discover`; the peer adds the version and the wire form.
@@ -76,6 +83,15 @@ impl Capabilities {
         }
         if self.logging {
             Object::new(object.key("logging")).end();
+        }
+        // Extensions came with the modern era; that of MCP Apps is announced in the revision before it, too, where its clients look
+        // for it in the same place.
+        if self.apps && revision >= Revision::V2025_11_25 {
+            let mut extensions = Object::new(object.key("extensions"));
+            let mut settings = Object::new(extensions.key(APPS_EXTENSION));
+            settings.array("mimeTypes", &[APPS_MIME_TYPE], |out, mime| string(out, mime));
+            settings.end();
+            extensions.end();
         }
         object.end();
     }

@@ -95,6 +95,7 @@ pub(crate) fn profile() -> Profile {
             logging: true,
             list_changed: true,
             subscribe: true,
+            apps: false,
         },
         cache: Some(CacheHint { ttl_ms: 60_000, scope: CacheScope::Public }),
     }
