@@ -5,10 +5,12 @@
 
 pub mod discover;
 pub mod paths;
+pub mod seal;
 pub mod units;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use indexmap::IndexMap;
+use seal::SealConfig;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// Bounds of the host itself.
     pub limits: Limits,
+    /// The keys of sealed tokens.
+    pub seal: SealConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -137,6 +141,12 @@ pub struct Limits {
     pub schema: Size,
     /// Frames (progress, log messages) that may wait for one slow client.
     pub queue: usize,
+    /// How long a client may take to answer the questions of one round, in the handshake era.
+    pub question_time: Span,
+    /// Most rounds of questions of one call.
+    pub question_rounds: u32,
+    /// Most calls of one peer that wait for answers at the same time, in the handshake era.
+    pub questions_per_peer: usize,
     /// How long calls in flight may take to finish once the host is asked to stop.
     pub stop_time: Span,
 }
@@ -161,6 +171,9 @@ impl Default for Limits {
             entries: 10_000,
             schema: Size(256 << 10),
             queue: 64,
+            question_time: Span(600_000),
+            question_rounds: 8,
+            questions_per_peer: 64,
             stop_time: Span(10_000),
         }
     }
@@ -226,6 +239,7 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        config.seal.resolve_paths(folder);
         Ok(config)
     }
 
@@ -237,7 +251,7 @@ impl Config {
 
     /// Reads the text of a configuration file and checks what the syntax alone cannot.
     pub fn parse(text: &str) -> Result<Self> {
-        let config: Self = toml::from_str(text)?;
+        let config: Self = toml::from_str(text).map_err(|error| anyhow!(seal::describe(text, &error)))?;
         for name in config.guest.keys() {
             if !discover::is_guest_name(name) {
                 bail!(
@@ -246,6 +260,7 @@ impl Config {
             }
         }
         config.limits.check()?;
+        config.seal.check()?;
         Ok(config)
     }
 }
@@ -262,6 +277,7 @@ impl Limits {
             ("page", self.page as u64),
             ("queue", self.queue as u64),
             ("request_ids", self.request_ids as u64),
+            ("question_time", self.question_time.0),
         ];
         if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
             bail!("`limits.{key}` must be more than 0");

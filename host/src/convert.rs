@@ -4,8 +4,8 @@
 //! there. What is wrong is named by its path, so that the guest's author finds it.
 
 use crate::guest::bindings::{completion, context, lifecycle, prompts, resources, tools, types};
-use guesthouse_protocol::Json;
 use guesthouse_protocol::model;
+use guesthouse_protocol::{Json, RpcError};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -256,6 +256,31 @@ pub fn prompt_result(result: prompts::PromptResult) -> Checked<model::GetPromptR
         })?,
         meta: object(result.meta, "meta")?,
     })
+}
+
+/// What a guest asks the client.
+pub fn input_required(required: types::InputRequired) -> Checked<model::InputRequired> {
+    let questions = each(required.questions, "questions", |asked: types::Asked| {
+        let question = match asked.question {
+            types::Question::Elicit(params) => model::Question::Elicit(json(params, "elicit")?),
+            types::Question::Sample(params) => model::Question::Sample(json(params, "sample")?),
+            types::Question::ListRoots => model::Question::Roots,
+        };
+        Ok(model::questions::Asked { key: asked.key, question })
+    })?;
+    Ok(model::InputRequired { questions, request_state: None, guest_state: required.state })
+}
+
+/// A client's answer.
+pub fn answer(answer: &Result<Json, RpcError>) -> Result<String, types::RpcError> {
+    match answer {
+        Ok(result) => Ok(result.get().to_owned()),
+        Err(error) => Err(types::RpcError {
+            code: error.code,
+            message: error.message.clone(),
+            data: error.data.as_ref().map(|data| data.get().to_owned()),
+        }),
+    }
 }
 
 /// What can stand for an argument.

@@ -5,18 +5,22 @@
 
 mod cursor;
 mod lists;
+mod questions;
 mod seat;
 mod tools;
 
+use crate::config::Config;
 use crate::convert;
 use crate::guest;
 use crate::guest::bindings::{prompts, resources, types};
 use crate::registry::{Endpoint, Loaded, Registry, View};
 use crate::seal::Sealer;
+use crate::seal::state::States;
 use arc_swap::ArcSwap;
 use guesthouse_protocol::model::{Reference, Reply, Request};
-use guesthouse_protocol::{Call, Failure, InternalKind, NotFound, Outcome, RpcError};
+use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RpcError};
 use seat::Seat;
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -27,8 +31,24 @@ const RETRY_AFTER_S: u32 = 1;
 pub struct Frame {
     /// One JSON-RPC message, unframed.
     pub message: bytes::Bytes,
-    /// Told when the message is on the wire; dropped if it never gets there.
-    pub written: oneshot::Sender<()>,
+    /// Told when the message is on the wire; dropped if it never gets there. A message that nobody waits for any more is
+    /// not sent. None where nobody waits in the first place: such a message is always sent.
+    pub written: Option<oneshot::Sender<()>>,
+}
+
+impl Frame {
+    /// Whether the message is still to be sent.
+    pub fn is_wanted(&self) -> bool {
+        self.written.as_ref().is_none_or(|written| !written.is_closed())
+    }
+
+    /// Tells whoever waits that the message is on the wire.
+    pub fn written(self) {
+        if let Some(written) = self.written {
+            // Nobody waits any more if the call ended meanwhile.
+            let _ = written.send(());
+        }
+    }
 }
 
 /// Where a call's notifications go. Bounded: a slow client slows its own call down, and nothing else.
@@ -37,14 +57,20 @@ pub type FrameSender = mpsc::Sender<Frame>;
 /// Runs calls on the guests of the current snapshot.
 pub struct Dispatcher {
     registry: ArcSwap<Registry>,
-    sealer: Sealer,
+    sealer: Arc<Sealer>,
+    states: States,
     page_len: usize,
+    rounds_max: u32,
 }
 
 impl Dispatcher {
-    /// A dispatcher over a first snapshot; lists are cut into pages of `page_len` entries.
-    pub fn new(registry: Registry, sealer: Sealer, page_len: usize) -> Self {
-        Self { registry: ArcSwap::from_pointee(registry), sealer, page_len }
+    /// A dispatcher over a first snapshot.
+    pub fn new(registry: Registry, sealer: Sealer, config: &Config) -> Self {
+        let sealer = Arc::new(sealer);
+        let seal = &config.seal;
+        let states = States::new(sealer.clone(), seal.ttl.0 / 1_000, seal.skew.0.div_ceil(1_000), seal.single_use);
+        let registry = ArcSwap::from_pointee(registry);
+        Self { registry, sealer, states, page_len: config.limits.page, rounds_max: config.limits.question_rounds }
     }
 
     /// The snapshot in force.
@@ -73,7 +99,7 @@ impl Dispatcher {
             Request::ListTemplates { cursor } => scope.list_templates(cursor.as_deref()),
             Request::ListResources { cursor } => scope.list_resources(quiet, cursor.as_deref()).await,
             Request::CallTool { name, arguments } => scope.call_tool(Seat::new(context, reporter, frames), &name, arguments).await,
-            Request::ReadResource { uri } => scope.read_resource(Seat::new(context, reporter, frames), uri).await,
+            Request::ReadResource { uri } => scope.read_resource(Seat::new(context, reporter, frames), &uri).await,
             Request::GetPrompt { name, arguments } => scope.get_prompt(Seat::new(context, reporter, frames), &name, arguments).await,
             Request::Complete { reference, argument, value, resolved } => {
                 scope.complete(quiet(), reference, argument, value, resolved).await
@@ -92,22 +118,22 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    async fn read_resource(&self, seat: Seat, uri: String) -> Outcome {
-        let not_found = |uri: String| Failure::NotFound { kind: NotFound::Resource, name: uri };
-        let Some(guest) = self.view.resource_owner(&uri) else { return Err(not_found(uri)) };
-        let outcome = guest.version.read_resource(seat::caller(seat), uri.clone()).await.map_err(|failure| match failure {
-            guest::Failure::Guest(types::Error::NotFound(_)) => not_found(uri.clone()),
-            other => failed(guest, "resource", &uri, other),
-        })?;
-        match outcome {
-            resources::ReadOutcome::Complete(result) => {
-                convert::read_result(result).map(Reply::Resource).map_err(|bad| bad_output(guest, "resource", &uri, &bad.to_string()))
+    async fn read_resource(&self, mut seat: Seat, uri: &str) -> Outcome {
+        let not_found = || Failure::NotFound { kind: NotFound::Resource, name: uri.into() };
+        let guest = self.view.resource_owner(uri).ok_or_else(not_found)?;
+        let turn = self.turn(seat.context_mut(), Method::ReadResource, uri, String::new)?;
+        let outcome = match guest.version.read_resource(seat::caller(seat), uri.into()).await {
+            Ok(resources::ReadOutcome::Complete(result)) => {
+                convert::read_result(result).map(Reply::Resource).map_err(|bad| bad_output(guest, "resource", uri, &bad.to_string()))
             }
-            resources::ReadOutcome::InputRequired(_) => Err(cannot_ask(guest, "resource", &uri)),
-        }
+            Ok(resources::ReadOutcome::InputRequired(required)) => turn.ask(guest, "resource", required),
+            Err(guest::Failure::Guest(types::Error::NotFound(_))) => Err(not_found()),
+            Err(failure) => Err(failed(guest, "resource", uri, failure)),
+        };
+        turn.conclude(outcome)
     }
 
-    async fn get_prompt(&self, seat: Seat, name: &str, arguments: Vec<(String, String)>) -> Outcome {
+    async fn get_prompt(&self, mut seat: Seat, name: &str, arguments: Vec<(String, String)>) -> Outcome {
         let not_found = || Failure::NotFound { kind: NotFound::Prompt, name: name.into() };
         let prompt = self.view.prompt(name).ok_or_else(not_found)?;
         let missing =
@@ -115,18 +141,18 @@ impl Scope<'_> {
         if let Some(argument) = missing {
             return Err(Failure::InvalidParams(format!("the prompt `{name}` needs the argument `{}`", argument.name)));
         }
+        let text = || arguments.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect::<Value>().to_string();
+        let turn = self.turn(seat.context_mut(), Method::GetPrompt, name, text)?;
         let guest = &prompt.guest;
-        let outcome =
-            guest.version.get_prompt(seat::caller(seat), prompt.own_name.clone(), arguments).await.map_err(|failure| match failure {
-                guest::Failure::Guest(types::Error::NotFound(_)) => not_found(),
-                other => failed(guest, "prompt", name, other),
-            })?;
-        match outcome {
-            prompts::PromptOutcome::Complete(result) => {
+        let outcome = match guest.version.get_prompt(seat::caller(seat), prompt.own_name.clone(), arguments).await {
+            Ok(prompts::PromptOutcome::Complete(result)) => {
                 convert::prompt_result(result).map(Reply::Prompt).map_err(|bad| bad_output(guest, "prompt", name, &bad.to_string()))
             }
-            prompts::PromptOutcome::InputRequired(_) => Err(cannot_ask(guest, "prompt", name)),
-        }
+            Ok(prompts::PromptOutcome::InputRequired(required)) => turn.ask(guest, "prompt", required),
+            Err(guest::Failure::Guest(types::Error::NotFound(_))) => Err(not_found()),
+            Err(failure) => Err(failed(guest, "prompt", name, failure)),
+        };
+        turn.conclude(outcome)
     }
 
     async fn complete(
@@ -199,14 +225,5 @@ fn bad_output(guest: &Loaded, kind: &str, name: &str, problem: &str) -> Failure 
     Failure::Internal {
         kind: InternalKind::InvalidOutput,
         text: format!("{kind} `{name}` of guest `{}` gave an invalid answer", guest.name),
-    }
-}
-
-/// The guest asks the client something, which this version of the host cannot carry.
-fn cannot_ask(guest: &Loaded, kind: &str, name: &str) -> Failure {
-    tracing::error!(guest = %guest.name, "{kind} `{name}` asked the client a question, which is not supported yet");
-    Failure::Internal {
-        kind: InternalKind::HandlerError,
-        text: format!("{kind} `{name}` of guest `{}` asked the client a question, which this server does not support yet", guest.name),
     }
 }

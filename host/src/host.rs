@@ -4,7 +4,6 @@ use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings};
 use crate::registry::{Endpoint, Loaded, Registry, load};
-use crate::seal::Sealer;
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
 use std::net::TcpListener;
@@ -60,7 +59,7 @@ impl Host {
         let cache = CodeCache::open(&paths::cache()?.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg)?;
         let loaded = load_all(&engines, &cache, &config, guests).await?;
         let registry = Registry::new(&config, loaded)?;
-        let dispatcher = Dispatcher::new(registry, Sealer::ephemeral()?, config.limits.page);
+        let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
         Ok(Self { shared: Arc::new(Shared { dispatcher, config, requests }) })
     }

@@ -36,7 +36,7 @@ pub mod revision;
 
 pub use effect::{Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind};
 pub use error::RpcError;
-pub use failure::{Failure, InternalKind, NotFound, Outcome};
+pub use failure::{Failure, InternalKind, NotFound, Outcome, StateProblem};
 pub use json::Json;
 pub use message::{Incoming, Message, ParseLimits, Refusal, RequestId};
 pub use method::Method;

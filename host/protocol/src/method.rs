@@ -69,6 +69,11 @@ impl Method {
         TABLE.iter().find(|(method, ..)| *method == self).map_or("", |(_, name, ..)| name)
     }
 
+    /// Whether a call may ask the client before it answers. In the modern era these are the only methods that may.
+    pub fn may_ask(self) -> bool {
+        matches!(self, Method::CallTool | Method::ReadResource | Method::GetPrompt)
+    }
+
     /// The parameter that the HTTP header `Mcp-Name` repeats, for the methods that have one.
     pub(crate) fn name_param(self) -> Option<&'static str> {
         match self {

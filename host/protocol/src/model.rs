@@ -6,6 +6,7 @@ mod content;
 mod lifecycle;
 mod logging;
 mod prompts;
+pub mod questions;
 mod requests;
 mod resources;
 mod tools;
@@ -22,6 +23,7 @@ pub use content::{Body, Content, Media, ResourceContents};
 pub use lifecycle::{Capabilities, InitializeParams, Profile};
 pub use logging::{LogLevel, UnknownLevel};
 pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage, PromptPage};
+pub use questions::{InputRequired, Question, Rounds};
 pub(crate) use requests::{Asked, asked, is_implementation, retry};
 pub use resources::{ReadResult, Resource, ResourcePage, ResourceTemplate, TemplatePage};
 pub use tools::{CallToolResult, TaskSupport, Tool, ToolAnnotations, ToolPage};
@@ -101,7 +103,7 @@ pub enum Request {
 
 /// What the dispatcher answers when all went well. Each variant answers the methods that [`Request`] names.
 ///
-/// The outcome that asks the client first (`input_required`) and the one that names a task become variants here.
+/// The outcome that names a task becomes a variant here.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// For `initialize` and `server/discover`.
@@ -122,11 +124,14 @@ pub enum Reply {
     Prompt(GetPromptResult),
     /// For `completion/complete`.
     Completion(Completion),
+    /// For methods that may ask the client first ([`Method::may_ask`]): the call is run again with the answers.
+    InputRequired(Box<InputRequired>),
     /// For methods whose result says nothing.
     Empty,
 }
 
-/// A later round of a call that asked the client something (2026-07-28). Carried, and not used yet.
+/// A later round of a call that asked the client something (2026-07-28), as the client wrote it. Nothing of it has been
+/// verified: that is for whoever sealed the state.
 #[derive(Clone, Debug, Default)]
 pub struct Retry {
     /// An object of the client's answers by key.
@@ -176,6 +181,7 @@ impl Reply {
             Reply::Prompts(_) => method == Method::ListPrompts,
             Reply::Prompt(_) => method == Method::GetPrompt,
             Reply::Completion(_) => method == Method::Complete,
+            Reply::InputRequired(_) => method.may_ask(),
             Reply::Empty => {
                 matches!(method, Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe)
             }
@@ -188,7 +194,8 @@ impl Reply {
         let modern = revision >= Revision::V2026_07_28;
         let mut object = Object::new(out);
         if modern {
-            object.text("resultType", "complete");
+            let asks = matches!(self, Reply::InputRequired(_));
+            object.text("resultType", if asks { "input_required" } else { "complete" });
         }
         match self {
             Reply::Profile(profile) if modern => profile.write_discover(&mut object, stamp.mode, revision),
@@ -201,6 +208,7 @@ impl Reply {
             Reply::Prompts(page) => page.write(&mut object, revision),
             Reply::Prompt(result) => result.write(&mut object, revision),
             Reply::Completion(completion) => completion.write(&mut object),
+            Reply::InputRequired(asked) => asked.write(&mut object),
             Reply::Empty => {}
         }
         write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern));
@@ -218,6 +226,7 @@ impl Reply {
             | Reply::Templates(_)
             | Reply::Prompts(_)
             | Reply::Completion(_)
+            | Reply::InputRequired(_)
             | Reply::Empty => None,
         }
     }

@@ -2,10 +2,12 @@
 
 mod admit;
 mod answers;
+mod ask;
 mod batch;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::value::RawValue;
 
 use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
 use crate::error::RpcError;
@@ -14,10 +16,12 @@ use crate::handshake::Session;
 use crate::message::{Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id};
 use crate::method::Method;
 use crate::model::{Reply, Stamp};
+use crate::reporter::Line;
 use crate::revision::Revision;
 use admit::Admitted;
 use answers::{Rendered, render_error, render_result};
 pub(crate) use answers::{UnknownId, error_message};
+use ask::Again;
 use batch::{Batch, Place};
 
 /// One client's end of a connection. Cheap to make: modern HTTP makes one for every request.
@@ -29,9 +33,13 @@ pub struct Peer {
     in_flight: Vec<InFlight>,
     session: Option<Box<Session>>,
     batches: Vec<Batch>,
+    /// The id of the last request of ours.
+    last_ask: i64,
+    /// The client gets one JSON text for what is being taken in, and no stream.
+    one_way: bool,
 }
 
-/// A call that runs.
+/// A call that runs, or that waits for the client.
 #[derive(Debug)]
 struct InFlight {
     call: CallId,
@@ -39,13 +47,17 @@ struct InFlight {
     method: Method,
     revision: Revision,
     place: Option<Place>,
-    closed: Option<Arc<AtomicBool>>,
+    line: Option<Arc<Line>>,
+    /// A `ClientCapabilities` object: what the client may be asked.
+    capabilities: Arc<RawValue>,
+    /// Set where the call can ask the client, and be run again.
+    again: Option<Box<Again>>,
 }
 
 impl Peer {
     /// A peer that has seen no message yet.
     pub fn new(config: Arc<PeerConfig>) -> Peer {
-        Peer { config, count: 0, in_flight: Vec::new(), session: None, batches: Vec::new() }
+        Peer { config, count: 0, in_flight: Vec::new(), session: None, batches: Vec::new(), last_ask: 0, one_way: false }
     }
 
     /// Takes in one text from the client.
@@ -67,15 +79,33 @@ impl Peer {
         effects
     }
 
+    /// The same for a client that takes one JSON text in return, and no stream on which it could be asked something.
+    pub fn receive_parsed_one_way(&mut self, incoming: Incoming<'_>) -> Vec<Effect> {
+        self.one_way = true;
+        let effects = self.receive_parsed(incoming);
+        self.one_way = false;
+        effects
+    }
+
     /// Answers something that never became a message, such as a line that is too long.
     pub fn refuse(&self, refusal: &Refusal) -> Vec<Effect> {
         let rendered = render_error(refusal.id.as_ref(), self.unknown_id(), &refusal.error, refusal.status);
         vec![send(rendered, None)]
     }
 
-    /// Takes in how a call ended. A call that is not known (any more) makes no effect.
+    /// Takes in how a call, or a run of it, ended. A call that is not known (any more), or does not run, makes no effect.
     pub fn finish(&mut self, call: CallId, outcome: Outcome) -> Vec<Effect> {
         let mut effects = Vec::new();
+        if self.is_waiting(call) {
+            return effects;
+        }
+        let outcome = match outcome {
+            Ok(Reply::InputRequired(asked)) => match self.ask(call, *asked, &mut effects) {
+                Some(outcome) => outcome,
+                None => return effects,
+            },
+            outcome => outcome,
+        };
         if let Some(ended) = self.take(|running| running.call == call) {
             let rendered = self.render(&ended, outcome);
             self.settle(ended.place, rendered, Some(call), &mut effects);
@@ -103,7 +133,7 @@ impl Peer {
         self.session.as_ref().filter(|session| session.opening.is_none()).map(|session| session.revision)
     }
 
-    /// How many calls are running.
+    /// How many calls there are, running or waiting for the client.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
@@ -131,8 +161,9 @@ impl Peer {
                 }
             }
             Message::Notification(notification) => self.notification(&notification, effects),
-            // The server asks clients nothing yet, so no response can be expected; a bad notification has no reader.
-            Message::Response(_) | Message::BadNotification => {}
+            Message::Response(response) => self.answered(response, effects),
+            // Nobody waits for an answer to it.
+            Message::BadNotification => {}
         }
     }
 
@@ -159,8 +190,9 @@ impl Peer {
             }
         }
         // If the batch is over already, all that it began was cancelled by it; the exchange must end all the same.
+        // A run after an answer belongs to the exchange that it had.
         let begun = effects.iter().rev().find_map(|effect| match effect {
-            Effect::Run(call) => Some(call.id),
+            Effect::Run(call) => (call.context.rounds.round == 0).then_some(call.id),
             Effect::Cancel(_) | Effect::Send(_) | Effect::End(_) => None,
         });
         self.close_batch(key, begun, effects);
@@ -185,6 +217,7 @@ impl Peer {
         if cancelled.method == Method::Initialize {
             self.session = None;
         }
+        cancelled.withdraw(effects);
         effects.push(Effect::Cancel(cancelled.call));
         self.settle(cancelled.place, None, Some(cancelled.call), effects);
         true
@@ -194,8 +227,8 @@ impl Peer {
     fn take(&mut self, wanted: impl Fn(&InFlight) -> bool) -> Option<InFlight> {
         let index = self.in_flight.iter().position(wanted)?;
         let running = self.in_flight.swap_remove(index);
-        if let Some(closed) = &running.closed {
-            closed.store(true, Ordering::Release);
+        if let Some(line) = &running.line {
+            line.close();
         }
         Some(running)
     }

@@ -22,6 +22,11 @@ impl Seat {
         Self { context, reporter: Some(reporter), frames }
     }
 
+    /// What the protocol knows about the call, before the guest does.
+    pub(super) fn context_mut(&mut self) -> &mut CallContext {
+        &mut self.context
+    }
+
     /// A seat that can be asked and sends nothing.
     pub(super) fn silent(context: CallContext) -> Self {
         Self { context, reporter: None, frames: None }
@@ -36,7 +41,7 @@ pub(super) fn caller(seat: Seat) -> guest::Caller {
 /// Sends a frame and waits until it is written. Errs if the client is gone.
 async fn deliver(frames: &FrameSender, message: bytes::Bytes) -> Result<(), ()> {
     let (written, on_the_wire) = oneshot::channel();
-    frames.send(Frame { message, written }).await.map_err(|_| ())?;
+    frames.send(Frame { message, written: Some(written) }).await.map_err(|_| ())?;
     on_the_wire.await.map_err(|_| ())
 }
 
@@ -54,28 +59,30 @@ impl guest::CallContext for Seat {
             tenant: None,
             session: None,
             wants_progress: self.reporter.as_ref().is_some_and(Reporter::wants_progress) && self.frames.is_some(),
-            retry: context.retry.is_some(),
+            retry: context.rounds.round > 0,
             more: None,
         })
     }
 
-    fn answer(&mut self, _key: &str) -> Option<Result<String, RpcError>> {
-        None
+    fn answer(&mut self, key: &str) -> Option<Result<String, RpcError>> {
+        self.context.rounds.answer(key).map(convert::answer)
     }
 
     fn state(&mut self) -> Option<Vec<u8>> {
-        None
+        self.context.rounds.state.clone()
     }
 
     fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<String>) -> BoxFuture<'_, Result<(), ProgressError>> {
         Box::pin(async move {
             let (Some(reporter), Some(frames)) = (&mut self.reporter, &self.frames) else { return Err(ProgressError::NotRequested) };
-            let message = reporter.progress(progress, total, message.as_deref()).map_err(|error| match error {
-                guesthouse_protocol::ProgressError::NotRequested => ProgressError::NotRequested,
-                guesthouse_protocol::ProgressError::NotIncreasing => ProgressError::NotIncreasing,
-                guesthouse_protocol::ProgressError::Closed => ProgressError::Closed,
-            })?;
-            deliver(frames, message).await.map_err(|()| ProgressError::Closed)
+            match reporter.progress(progress, total, message.as_deref()) {
+                Ok(message) => deliver(frames, message).await.map_err(|()| ProgressError::Closed),
+                // An earlier run of the same call reported it.
+                Err(guesthouse_protocol::ProgressError::Repeated) => Ok(()),
+                Err(guesthouse_protocol::ProgressError::NotRequested) => Err(ProgressError::NotRequested),
+                Err(guesthouse_protocol::ProgressError::NotIncreasing) => Err(ProgressError::NotIncreasing),
+                Err(guesthouse_protocol::ProgressError::Closed) => Err(ProgressError::Closed),
+            }
         })
     }
 

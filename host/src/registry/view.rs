@@ -260,6 +260,9 @@ fn peer_config(config: &Config, server_info: &model::Implementation, transport: 
         },
         request_ids_max: limits.request_ids,
         in_flight_max: limits.requests_per_peer,
+        waiting_max: limits.questions_per_peer,
+        question_time_ms: limits.question_time.0,
+        ..PeerLimits::default()
     };
     peer
 }

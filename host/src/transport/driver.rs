@@ -48,6 +48,8 @@ pub(super) struct Connection<S> {
     written: oneshot::Receiver<()>,
     calls: JoinSet<(CallId, Outcome)>,
     running: HashMap<CallId, AbortHandle>,
+    /// The peer's time counts from here.
+    opened: Instant,
     /// Made and not in the queue yet. Holds the responses to one message, and one for each call that ended meanwhile.
     outbox: VecDeque<Bytes>,
 }
@@ -68,6 +70,7 @@ impl<S: Service> Connection<S> {
             written,
             calls: JoinSet::new(),
             running: HashMap::new(),
+            opened: Instant::now(),
             outbox: VecDeque::new(),
         };
         (connection, Writer { responses: response_queue, frames: frame_queue, done })
@@ -86,6 +89,7 @@ impl<S: Service> Connection<S> {
                 biased;
                 () = &mut stop, if open => deadline = Some(Instant::now() + grace),
                 () = reached(deadline) => break,
+                () = reached(self.patience()) => {}
                 () = self.responses.closed() => return,
                 () = room(&self.responses), if !self.outbox.is_empty() => {}
                 Some(ended) = self.calls.join_next() => self.ended(ended),
@@ -94,6 +98,7 @@ impl<S: Service> Connection<S> {
                     None => deadline = Some(Instant::now() + grace),
                 }
             }
+            self.tick();
             self.fill_queue();
         }
         // The calls that are left are dropped with the set, and the writer ends when nobody can send any more.
@@ -102,6 +107,19 @@ impl<S: Service> Connection<S> {
         tokio::select! {
             _ = written => {}
             () = reached(deadline) => {}
+        }
+    }
+
+    /// When the wait for the client's answers ends.
+    fn patience(&self) -> Option<Instant> {
+        self.peer.deadline().and_then(|deadline| self.opened.checked_add(deadline))
+    }
+
+    /// Tells the peer the time, if it waits for anything.
+    fn tick(&mut self) {
+        if self.peer.deadline().is_some() {
+            let effects = self.peer.tick(self.opened.elapsed());
+            self.carry_out(effects);
         }
     }
 
@@ -149,14 +167,23 @@ impl<S: Service> Connection<S> {
 
     fn start(&mut self, call: Call) {
         let id = call.id;
-        let Ok(permit) = self.service.requests().clone().try_acquire_owned() else {
+        let permit = match self.service.requests().clone().try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            // A call whose client has answered had its turn before, and waits for a permit.
+            Err(_) if call.context.rounds.round > 0 => None,
             // This makes nothing but a response.
-            let effects = self.peer.finish(id, busy());
-            return self.carry_out(effects);
+            Err(_) => {
+                let effects = self.peer.finish(id, busy());
+                return self.carry_out(effects);
+            }
         };
         let (service, endpoint) = (self.service.clone(), self.endpoint.clone());
         let frames = (call.reporter.wants_progress() || call.reporter.wants_logs()).then(|| self.frames.clone());
         let task = self.calls.spawn(async move {
+            let permit = match permit {
+                Some(permit) => Some(permit),
+                None => service.requests().clone().acquire_owned().await.ok(),
+            };
             let outcome = run_guarded(&*service, &endpoint, call, frames).await;
             drop(permit);
             (id, outcome)
@@ -207,17 +234,14 @@ impl Writer {
                 responses.push(response);
             }
             // Where nobody waits any more, the call is over, and nothing may be sent for it.
-            frames.retain(|frame| !frame.written.is_closed());
+            frames.retain(Frame::is_wanted);
             messages.extend(frames.iter().map(|frame| frame.message.clone()));
             messages.append(&mut responses);
             if !messages.is_empty() {
                 sink.write(&messages).await?;
                 messages.clear();
             }
-            for frame in frames.drain(..) {
-                // Nobody waits for it any more if the call ended meanwhile.
-                let _ = frame.written.send(());
-            }
+            frames.drain(..).for_each(Frame::written);
         }
         // Whoever waits for this may have given up.
         let _ = self.done.send(());

@@ -100,7 +100,13 @@ impl Service for Fake {
             batch_len_max: limits.batch,
             ..ParseLimits::default()
         };
-        let limits = PeerLimits { parse, request_ids_max: limits.request_ids, in_flight_max: limits.requests_per_peer };
+        let limits = PeerLimits {
+            parse,
+            request_ids_max: limits.request_ids,
+            in_flight_max: limits.requests_per_peer,
+            question_time_ms: limits.question_time.0,
+            ..PeerLimits::default()
+        };
         Some(Arc::new(PeerConfig { limits, ..PeerConfig::new(mode, kind, None) }))
     }
 

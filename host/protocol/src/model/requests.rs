@@ -56,7 +56,7 @@ pub(crate) fn asked(method: Method, params: &Params<'_>) -> Result<Asked, RpcErr
 
 /// The members that make a request a later round of an earlier one.
 pub(crate) fn retry(method: Method, params: &Params<'_>) -> Result<Option<Retry>, RpcError> {
-    if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
+    if !method.may_ask() {
         return Ok(None);
     }
     let input_responses = optional_object(params, "inputResponses")?.map(RawValue::to_owned);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::ask::Again;
 use super::batch::Place;
 use super::{InFlight, Peer};
 use crate::effect::{Call, CallContext, CallId};
@@ -12,10 +13,10 @@ use crate::failure::busy;
 use crate::handshake::{Session, duplicate_id};
 use crate::message::{RequestId, RequestMessage};
 use crate::method::Method;
-use crate::model::{Asked, Request, Retry, asked, retry};
+use crate::model::{Asked, Request, Retry, Rounds, asked, retry};
 use crate::modern::{self, CommonMeta};
 use crate::reporter::{Reporter, Threshold};
-use crate::revision::{Mode, Revision};
+use crate::revision::{Era, Mode, Revision};
 
 /// When a client that has too many calls running may come back.
 const RETRY_AFTER_S: u32 = 1;
@@ -186,7 +187,7 @@ impl Peer {
 
     /// Only so many calls run at a time. What needs no call (`ping`) is answered all the same.
     fn check_room(&self) -> Result<(), Refused> {
-        if self.in_flight.len() < self.config.limits.in_flight_max {
+        if self.in_flight.len().saturating_sub(self.waiting()) < self.config.limits.in_flight_max {
             return Ok(());
         }
         let (error, status) = busy(RETRY_AFTER_S);
@@ -200,14 +201,6 @@ impl Peer {
         if let Some(batch) = place.and_then(|place| self.find_batch(place.batch)) {
             batch.open();
         }
-        self.in_flight.push(InFlight {
-            call,
-            id: id.clone(),
-            method: request.method(),
-            revision: caller.revision,
-            place,
-            closed: reporter.closed_flag(),
-        });
         let context = CallContext {
             request_id: id,
             revision: caller.revision,
@@ -217,7 +210,22 @@ impl Peer {
             meta: meta.rest,
             traceparent: meta.traceparent,
             retry,
+            rounds: Rounds::default(),
         };
+        let method = request.method();
+        // A client that can be asked nothing never makes a call run again.
+        let asks = method.may_ask() && context.revision.era() == Era::Handshake && context.client_capabilities.get() != "{}";
+        let again = (asks && !self.one_way).then(|| Box::new(Again::new(&request, &context, &reporter)));
+        self.in_flight.push(InFlight {
+            call,
+            id: context.request_id.clone(),
+            method,
+            revision: context.revision,
+            place,
+            line: reporter.line(),
+            capabilities: Arc::clone(&context.client_capabilities),
+            again,
+        });
         Box::new(Call { id: call, request, context, reporter })
     }
 }

@@ -19,6 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(super) struct Exchange {
     end: BoxFuture<'static, Option<Outgoing>>,
     frames: mpsc::Receiver<Frame>,
+    /// The end, while something still precedes it.
+    ended: Option<Option<Outgoing>>,
 }
 
 /// What comes next in an exchange.
@@ -44,7 +46,7 @@ pub(super) struct Events {
 impl Exchange {
     /// An exchange that ends as the future does, with the notifications that precede the end.
     pub(super) fn new(end: BoxFuture<'static, Option<Outgoing>>, frames: mpsc::Receiver<Frame>) -> Self {
-        Self { end, frames }
+        Self { end, frames, ended: None }
     }
 
     /// Waits until it is known whether something precedes the response, and begins the answer.
@@ -70,16 +72,18 @@ impl Exchange {
     }
 
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        // The end comes first: a frame that is still there then is one that nobody waits for any more.
-        if let Poll::Ready(end) = self.end.as_mut().poll(context) {
-            return Poll::Ready(Step::End(end));
+        if self.ended.is_none()
+            && let Poll::Ready(end) = self.end.as_mut().poll(context)
+        {
+            self.ended = Some(end);
         }
+        // What was sent before the end goes out before the end, unless it is something that nobody waits for any more.
         while let Poll::Ready(Some(frame)) = self.frames.poll_recv(context) {
-            if !frame.written.is_closed() {
+            if frame.is_wanted() {
                 return Poll::Ready(Step::Frame(frame));
             }
         }
-        Poll::Pending
+        self.ended.take().map_or(Poll::Pending, |end| Poll::Ready(Step::End(end)))
     }
 }
 
@@ -108,7 +112,7 @@ impl Events {
         step.map(|step| match step {
             Step::Frame(frame) => {
                 self.flushes = self.wire.flushes();
-                self.unflushed.push(frame.written);
+                self.unflushed.extend(frame.written);
                 Some(event(&frame.message))
             }
             Step::End(outgoing) => {

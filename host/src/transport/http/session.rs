@@ -7,7 +7,8 @@ use crate::transport::{Service, busy, run_guarded};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use guesthouse_protocol::http::{Accepts, HttpRefusal, check_session_version};
-use guesthouse_protocol::{Call, CallId, Effect, Incoming, Outcome, Outgoing, Peer, Revision, RpcError, error};
+use guesthouse_protocol::model::questions::QUESTIONS_MAX;
+use guesthouse_protocol::{Call, CallId, Effect, Failure, Incoming, Outcome, Outgoing, Peer, Revision, RpcError, error};
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::collections::HashMap;
@@ -15,7 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+
+/// Room on a stream for the questions of a round, and for taking them back, beside what waits for a slow client.
+const EARLY_LEN: usize = 2 * QUESTIONS_MAX;
 
 /// Random bytes in a session id, which is all that protects a session.
 const ID_BYTES: usize = 16;
@@ -46,14 +50,19 @@ pub(super) struct Session {
 struct State {
     peer: Peer,
     running: HashMap<CallId, Running>,
+    /// When the session was opened: the peer's time counts from here.
+    opened: Instant,
     used: Instant,
     closed: bool,
 }
 
-/// A call that runs, and the exchange that waits for it.
+/// A call that runs, or that waits for the client, and the exchange that waits for it.
 struct Running {
+    /// What runs; while the client is asked, what watches the time.
     task: AbortHandle,
     ending: Ending,
+    /// Where what precedes the response goes, if the client takes a stream.
+    frames: Option<mpsc::Sender<Frame>>,
 }
 
 /// Ends an exchange. The calls of a batch share one; the exchange also ends when the last of them is dropped.
@@ -131,7 +140,8 @@ impl Place<'_> {
             let error = RpcError::typed(error::INTERNAL_ERROR, "no_randomness", "The server cannot make a session id");
             HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, &error)
         })?;
-        let state = State { peer, running: HashMap::new(), used: Instant::now(), closed: false };
+        let opened = Instant::now();
+        let state = State { peer, running: HashMap::new(), opened, used: opened, closed: false };
         let session = Session { endpoint, state: Mutex::new(state) };
         lock(&self.0.table).open.insert(id, Arc::new(session));
         Ok(header)
@@ -163,15 +173,17 @@ impl Session {
         let mut answer = None;
         let mut opened: Option<Opened> = None;
         let mut stopped = Vec::new();
-        for effect in state.peer.receive_parsed(incoming) {
+        let effects = if accepts.events { state.peer.receive_parsed(incoming) } else { state.peer.receive_parsed_one_way(incoming) };
+        for effect in effects {
             match effect {
+                Effect::Run(call) if state.running.contains_key(&call.id) => self.resume(service, &mut state, *call),
                 Effect::Run(call) => match service.requests().clone().try_acquire_owned() {
                     Ok(permit) => {
                         let opened = opened.get_or_insert_with(|| Opened::new(service.config().limits.queue));
                         let frames = accepts.events.then(|| opened.sender.clone());
                         let (id, ending) = (call.id, opened.ending.clone());
-                        let task = self.spawn(service, *call, frames, permit);
-                        state.running.insert(id, Running { task, ending });
+                        let task = self.spawn(service, *call, frames.clone(), Some(permit));
+                        state.running.insert(id, Running { task, ending, frames });
                     }
                     Err(_) => answer = send_of(state.peer.finish(call.id, busy())).or(answer),
                 },
@@ -195,27 +207,53 @@ impl Session {
         service: &Arc<S>,
         call: Call,
         frames: Option<mpsc::Sender<Frame>>,
-        permit: OwnedSemaphorePermit,
+        permit: Option<OwnedSemaphorePermit>,
     ) -> AbortHandle {
         let (session, service) = (self.clone(), service.clone());
         let frames = frames.filter(|_| call.reporter.wants_progress() || call.reporter.wants_logs());
         let id = call.id;
         let task = async move {
+            let permit = match permit {
+                Some(permit) => Some(permit),
+                None => service.requests().clone().acquire_owned().await.ok(),
+            };
             let outcome = run_guarded(&*service, &session.endpoint, call, frames).await;
             drop(permit);
-            session.finish(id, outcome);
+            session.finish(&service, id, outcome);
         };
         tokio::spawn(task).abort_handle()
     }
 
-    fn finish(&self, call: CallId, outcome: Outcome) {
+    /// Runs a call again whose client has answered. It had its turn before, so it waits for a permit.
+    fn resume<S: Service>(self: &Arc<Self>, service: &Arc<S>, state: &mut State, call: Call) {
+        let Some(running) = state.running.get_mut(&call.id) else { return };
+        running.task.abort();
+        running.task = self.spawn(service, call, running.frames.clone(), None);
+    }
+
+    fn finish<S: Service>(self: &Arc<Self>, service: &Arc<S>, call: CallId, outcome: Outcome) {
         let mut state = lock(&self.state);
         state.used = Instant::now();
         for effect in state.peer.finish(call, outcome) {
-            state.settle(effect, &mut Vec::new(), &mut None);
+            match effect {
+                Effect::Run(call) => self.resume(service, &mut state, *call),
+                other => state.settle(other, &mut Vec::new(), &mut None),
+            }
         }
-        // Of a batch that is not complete, nothing was sent; another call will end it.
-        state.running.remove(&call);
+        state.tick();
+        if !state.peer.is_open(call) {
+            // Of a batch that is not complete, nothing was sent; another call will end it.
+            state.running.remove(&call);
+        } else if state.peer.is_waiting(call)
+            && let Some(running) = state.running.get_mut(&call)
+        {
+            let (session, time) = (self.clone(), service.config().limits.question_time.duration());
+            let watch = async move {
+                sleep(time).await;
+                lock(&session.state).tick();
+            };
+            running.task = tokio::spawn(watch).abort_handle();
+        }
     }
 
     fn close(&self) {
@@ -239,12 +277,13 @@ impl State {
     fn settle(&mut self, effect: Effect, stopped: &mut Vec<(CallId, Ending)>, answer: &mut Option<Outgoing>) {
         let (call, outgoing) = match effect {
             Effect::Cancel(call) => {
-                if let Some(Running { task, ending }) = self.running.remove(&call) {
+                if let Some(Running { task, ending, .. }) = self.running.remove(&call) {
                     task.abort();
                     stopped.push((call, ending));
                 }
                 return;
             }
+            Effect::Send(outgoing) if !outgoing.last => return self.send_early(outgoing),
             Effect::Send(outgoing) => (outgoing.call, Some(outgoing)),
             Effect::End(call) => (Some(call), None),
             Effect::Run(_) => return,
@@ -256,6 +295,31 @@ impl State {
         match ending {
             Some(ending) => ending.end(outgoing),
             None => *answer = outgoing.or_else(|| answer.take()),
+        }
+    }
+}
+
+impl State {
+    /// Tells the peer the time, if it waits for anything.
+    fn tick(&mut self) {
+        if self.peer.deadline().is_some() {
+            for effect in self.peer.tick(self.opened.elapsed()) {
+                self.settle(effect, &mut Vec::new(), &mut None);
+            }
+        }
+    }
+
+    /// Sends what a call asks the client, ahead of its response. If there is no way to the client, the call ends.
+    fn send_early(&mut self, outgoing: Outgoing) {
+        let Some(call) = outgoing.call else { return };
+        let frames = self.running.get(&call).and_then(|running| running.frames.as_ref());
+        let frame = Frame { message: outgoing.message, written: None };
+        if frames.is_some_and(|frames| frames.try_send(frame).is_ok()) {
+            return;
+        }
+        let text = "The client has to be asked something first, and its stream is gone or takes nothing more";
+        for effect in self.peer.give_up(call, Failure::CannotAsk(text.into())) {
+            self.settle(effect, &mut Vec::new(), &mut None);
         }
     }
 }
@@ -272,7 +336,7 @@ impl Ending {
 impl Opened {
     fn new(queue_len: usize) -> Self {
         let (ending, end) = oneshot::channel();
-        let (sender, frames) = mpsc::channel(queue_len.max(1));
+        let (sender, frames) = mpsc::channel(queue_len.saturating_add(EARLY_LEN));
         Self { ending: Ending(Arc::new(Mutex::new(Some(ending)))), end, sender, frames }
     }
 
@@ -308,91 +372,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use crate::transport::testing::{Fake, reaches};
-    use guesthouse_protocol::TransportKind;
-    use guesthouse_protocol::message::parse;
-
-    const IDLE: Duration = Duration::from_secs(60);
-    const BOTH: Accepts = Accepts { json: true, events: true };
-
-    async fn opened(fake: &Arc<Fake>, sessions: &Sessions) -> Arc<Session> {
-        let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
-        let mut peer = Peer::new(config);
-        let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-        let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
-        let id = call.id;
-        let outcome = fake.run(&Endpoint::Merged, *call, None).await;
-        peer.finish(id, outcome);
-        let id = sessions.reserve().unwrap().open(Endpoint::Merged, peer).unwrap();
-        sessions.find(id.to_str().unwrap(), &Endpoint::Merged).unwrap()
-    }
-
-    fn receive(fake: &Arc<Fake>, session: &Arc<Session>, message: &str) -> Received {
-        let incoming = parse(message.as_bytes(), &guesthouse_protocol::ParseLimits::default()).unwrap();
-        session.receive(fake, incoming, None, BOTH).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_session_expires_when_it_is_idle_and_not_while_a_call_runs() {
-        let fake = Fake::new(Config::default());
-        let sessions = Sessions::new(10, IDLE);
-        let session = opened(&fake, &sessions).await;
-        let len = || lock(&sessions.table).open.len();
-        let later = Instant::now() + IDLE * 2;
-        let wait = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#;
-        let Received::Exchange(mut exchange) = receive(&fake, &session, wait) else { panic!("there is no exchange") };
-        sessions.sweep(later);
-        assert_eq!(len(), 1);
-        fake.release.add_permits(1);
-        assert!(exchange.end().await.is_some());
-        sessions.sweep(Instant::now() + IDLE / 2);
-        assert_eq!(len(), 1);
-        sessions.sweep(later);
-        assert_eq!(len(), 0);
-        // Whoever holds it still cannot use it.
-        let incoming = parse(wait.as_bytes(), &guesthouse_protocol::ParseLimits::default()).unwrap();
-        assert!(session.receive(&fake, incoming, None, BOTH).is_err());
-    }
-
-    #[tokio::test]
-    async fn a_place_that_was_kept_and_not_used_is_free_again() {
-        let sessions = Sessions::new(1, IDLE);
-        let place = sessions.reserve();
-        assert!(place.is_some());
-        assert!(sessions.reserve().is_none());
-        drop(place);
-        let fake = Fake::new(Config::default());
-        opened(&fake, &sessions).await;
-        assert!(sessions.reserve().is_none());
-        sessions.close_all();
-        assert!(sessions.reserve().is_some());
-    }
-
-    #[tokio::test]
-    async fn a_batch_is_answered_when_its_last_call_ends_or_is_cancelled() {
-        let fake = Fake::new(Config::default());
-        let sessions = Sessions::new(1, IDLE);
-        let session = opened(&fake, &sessions).await;
-        lock(&session.state).peer = {
-            let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
-            let mut peer = Peer::new(config);
-            let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-            let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
-            let id = call.id;
-            peer.finish(id, fake.run(&Endpoint::Merged, *call, None).await);
-            peer
-        };
-        let batch = r#"[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}},{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}]"#;
-        let Received::Exchange(mut exchange) = receive(&fake, &session, batch) else { panic!("there is no exchange") };
-        reaches(&fake.begun, 4).await;
-        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
-        assert!(matches!(receive(&fake, &session, cancel), Received::Nothing));
-        let answer = exchange.end().await.unwrap();
-        let answer = std::str::from_utf8(&answer.message).unwrap();
-        assert!(answer.starts_with('[') && answer.contains("\"id\":3") && !answer.contains("\"id\":2"), "{answer}");
-        assert!(lock(&session.state).running.is_empty());
-    }
-}
+mod tests;
