@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
 use crate::error::RpcError;
-use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
+use crate::failure::{self, Answer, Outcome};
 use crate::handshake::Session;
 use crate::message::{Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id};
 use crate::method::Method;
@@ -242,7 +242,7 @@ impl Peer {
             Ok(reply) if reply.answers(ended.method) => {
                 return Some(render_result(&ended.id, &reply, &self.stamp(ended.revision)));
             }
-            Ok(_) => Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() },
+            Ok(_) => failure::wrong_reply(),
             Err(failure) => failure,
         };
         match failure::answer(failure, ended.method, ended.revision) {

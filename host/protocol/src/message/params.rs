@@ -37,7 +37,7 @@ const META_NAMES: [&str; 7] = [
     meta_key::BAGGAGE,
 ];
 
-const PARAM_NAMES: [&str; 14] = [
+const PARAM_NAMES: [&str; 16] = [
     "name",
     "arguments",
     "uri",
@@ -52,6 +52,8 @@ const PARAM_NAMES: [&str; 14] = [
     "requestId",
     "inputResponses",
     "requestState",
+    "taskId",
+    "task",
 ];
 
 /// The `params` object of a message. Members that no method knows are dropped.

@@ -1,6 +1,7 @@
 //! `initialize` and `server/discover`: who the server is and what it can do.
 
 use super::common::{CacheHint, Implementation};
+use super::tasks::EXTENSION;
 use crate::json::{Json, Object, string};
 use crate::revision::{Mode, Revision};
 
@@ -34,6 +35,10 @@ pub struct Capabilities {
     pub list_changed: bool,
     /// Clients can watch a resource.
     pub subscribe: bool,
+    /// Some tools run as tasks.
+    pub tasks: bool,
+    /// `tasks/list`: whoever asks can be told from others.
+    pub task_list: bool,
 }
 
 /// The answer to `initialize` and `server/discover`; the peer adds the version and the wire form.
@@ -77,7 +82,31 @@ impl Capabilities {
         if self.logging {
             Object::new(object.key("logging")).end();
         }
+        if self.tasks && revision.has_task_param() {
+            self.write_tasks(object.key("tasks"));
+        }
+        if self.tasks && revision.has_extensions() {
+            let mut extensions = Object::new(object.key("extensions"));
+            Object::new(extensions.key(EXTENSION)).end();
+            extensions.end();
+        }
         object.end();
+    }
+}
+
+impl Capabilities {
+    fn write_tasks(self, out: &mut Vec<u8>) {
+        let mut tasks = Object::new(out);
+        if self.task_list {
+            Object::new(tasks.key("list")).end();
+        }
+        Object::new(tasks.key("cancel")).end();
+        let mut requests = Object::new(tasks.key("requests"));
+        let mut tools = Object::new(requests.key("tools"));
+        Object::new(tools.key("call")).end();
+        tools.end();
+        requests.end();
+        tasks.end();
     }
 }
 

@@ -136,6 +136,9 @@ impl Replay {
         if let Some(traceparent) = &context.traceparent {
             shown.push_str(&format!(" traceparent={traceparent}"));
         }
+        if let Some(task) = &context.task {
+            shown.push_str(&format!(" {task:?}"));
+        }
         if let Some(retry) = &context.retry {
             shown.push_str(&format!(" {retry:?}"));
         }
