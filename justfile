@@ -20,6 +20,10 @@ fmt:
 conformance:
     tests/conformance/run
 
+# The official TypeScript and Rust clients against the sample guests.
+clients:
+    tests/clients/run
+
 # Rewrite the protocol transcripts from what the code does now; read the diff before committing it.
 bless:
     BLESS=1 cargo test -p guesthouse-protocol

@@ -57,8 +57,9 @@ impl Host {
     pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
         let cache = CodeCache::open(&paths::cache()?.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg)?;
+        let started_with = guests.len();
         let loaded = load_all(&engines, &cache, &config, guests).await?;
-        let registry = Registry::new(&config, loaded)?;
+        let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
         Ok(Self { shared: Arc::new(Shared { dispatcher, config, requests }) })

@@ -113,10 +113,13 @@ pub struct Registry {
 
 impl Registry {
     /// Puts loaded guests together, ordered by name. Fails where two of them would serve the same name.
-    pub fn new(config: &Config, mut guests: Vec<Arc<Loaded>>) -> Result<Self> {
+    ///
+    /// `started_with` counts the guests that were asked for, loaded or not: a guest that is mended later must not rename
+    /// what the others serve.
+    pub fn new(config: &Config, mut guests: Vec<Arc<Loaded>>, started_with: usize) -> Result<Self> {
         guests.sort_by(|a, b| a.name.cmp(&b.name));
         let prefixed = match config.server.prefix {
-            Prefix::Auto => guests.len() > 1,
+            Prefix::Auto => started_with > 1,
             Prefix::Always => true,
             Prefix::Never => false,
         };

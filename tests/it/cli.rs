@@ -1,10 +1,12 @@
 //! The command line: what it prints, what it exits with, and what it says when something is wrong.
 
 use crate::support::{PROGRAM, component, root};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const TEXTKIT: &str = "sample-guests/rust/textkit";
+const LIST_TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 fn guesthouse(arguments: &[&str]) -> Output {
     Command::new(PROGRAM).args(arguments).current_dir(root()).output().unwrap()
@@ -147,10 +149,22 @@ fn a_guest_whose_language_is_missing_is_skipped_and_the_rest_served() {
         std::fs::write(folder.path().join(project).join(file), content).unwrap();
     }
     // No program is found in an empty PATH, and the end of the input ends the host.
-    let output = Command::new(PROGRAM).args(["up", "--stdio"]).arg(folder.path()).env("PATH", "").output().unwrap();
+    let mut host = Command::new(PROGRAM)
+        .args(["up", "--stdio"])
+        .arg(folder.path())
+        .env("PATH", "")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    host.stdin.take().unwrap().write_all(format!("{LIST_TOOLS}\n").as_bytes()).unwrap();
+    let output = host.wait_with_output().unwrap();
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     for part in ["skipped: guest `gone`", "skipped: guest `node`", "not installed"] {
         assert!(said.contains(part), "{said}");
     }
+    // Names are prefixed although one guest is left: installing Go later must not rename its tools.
+    assert!(text(&output.stdout).contains("\"here_word_count\""), "{}", text(&output.stdout));
 }

@@ -36,7 +36,10 @@ over_all_transports!(resources_and_prompts_are_served, TEXTKIT, |mut client: Cli
     let prompt = client.request("prompts/get", json!({ "name": "rewrite", "arguments": { "text": "hi", "tone": "formal" } })).await;
     assert!(prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("formal"), "{prompt}");
     let completed = client
-        .request("completion/complete", json!({ "ref": { "type": "ref/prompt", "name": "rewrite" }, "argument": { "name": "tone", "value": "f" } }))
+        .request(
+            "completion/complete",
+            json!({ "ref": { "type": "ref/prompt", "name": "rewrite" }, "argument": { "name": "tone", "value": "f" } }),
+        )
         .await;
     assert_eq!(completed["result"]["completion"]["values"], json!(["formal", "friendly"]), "{completed}");
 });

@@ -1,7 +1,7 @@
 //! Limits that the operator sets, as clients see them.
 
-use crate::support::clients::{headers, last_message, post, serve, source};
 use crate::support::Era;
+use crate::support::clients::{headers, last_message, post, serve, source};
 use guesthouse::config::units::{Size, Span};
 use guesthouse::config::{Config, GuestLimits};
 use guesthouse::host::Host;
@@ -75,7 +75,8 @@ async fn a_message_that_is_too_long_is_refused_on_http() {
     let mut config = Config::default();
     config.limits.message = Size(1_000);
     let (_host, address) = serve(vec![source(HOSTILE)], config).await;
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo", "arguments": { "x": "y".repeat(2_000) } } });
+    let message =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo", "arguments": { "x": "y".repeat(2_000) } } });
     let (status, _, body) = post(address, "/mcp", &headers(Era::Modern, None, &message), &message).await;
     assert_eq!(status, 413);
     assert!(last_message(&body)["error"]["message"].as_str().unwrap().contains("1000"), "the limit is named");

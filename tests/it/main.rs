@@ -1,9 +1,9 @@
 //! Integration tests: the whole host, over every transport.
-#![expect(unreachable_pub, reason = "helpers are shared between the modules of one test program")]
 
 mod cli;
 mod dispatch;
 mod limits;
+mod questions;
 mod samples;
 mod support;
 mod tidy;

@@ -2,6 +2,9 @@
 
 pub mod clients;
 pub mod guests;
+/// The same check of every frame that the protocol's own transcripts make.
+#[path = "../../host/protocol/tests/it/schema.rs"]
+pub mod schema;
 
 pub use clients::{Client, Era, Transport};
 pub use guests::{component, root};

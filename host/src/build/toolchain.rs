@@ -126,7 +126,7 @@ fn add_target(target: &str, dir: &Path) -> Result<(), String> {
 /// The line that says most: the first that begins with `error`, else the last.
 fn last_error(stderr: &str) -> String {
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines().find(|line| line.starts_with("error")).or(lines().last()).unwrap_or("it gave no reason").into()
+    lines().find(|line| line.starts_with("error")).or(lines().next_back()).unwrap_or("it gave no reason").into()
 }
 
 fn make_fallback(prefix: &Path, target: &str, dir: &Path, ctx: &mut BuildContext) -> anyhow::Result<()> {

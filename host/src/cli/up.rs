@@ -3,7 +3,7 @@
 use super::{ServerFlags, serve, tell};
 use crate::build::{self, BuildContext, MissingTool};
 use crate::config::discover::{Source, discover};
-use crate::config::{Config, GuestConfig, paths};
+use crate::config::{Config, GuestConfig, Prefix, paths};
 use crate::host::{GuestSource, Host};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -33,6 +33,10 @@ impl Up {
         // A port that is taken is said before minutes are spent on building.
         let listener = if self.stdio { None } else { Some(serve::bind(config.server.listen)?) };
         let total = found.len();
+        // Whether names are prefixed follows from what is there, not from which toolchains are installed today.
+        if config.server.prefix == Prefix::Auto && total > 1 {
+            config.server.prefix = Prefix::Always;
+        }
         let guests = tokio::task::spawn_blocking({
             let config = config.clone();
             move || build_all(found, &config)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use wasmtime::Store;
 use wasmtime::component::Instance;
@@ -14,6 +15,9 @@ use super::version::{Inner, Version};
 
 /// Host calls may carry this much beyond the output limit: the fixed parts of small results.
 const OUTPUT_SLACK_BYTES: usize = 16 << 10;
+
+/// How long a call waits for one of its guest's other calls to end before the answer is that the guest is busy.
+const PERMIT_WAIT: Duration = Duration::from_millis(500);
 
 /// The caller's end of a call; None where no request is served, as for lists that are asked once per version.
 pub type Caller = Option<Box<dyn CallContext>>;
@@ -159,7 +163,7 @@ impl Version {
     {
         let version = &self.inner;
         let limits = &version.guest.limits;
-        let Ok(permit) = Arc::clone(&version.permits).try_acquire_owned() else { return Err(Failure::Busy) };
+        let permit = permit(&version.permits).await?;
         let deadline = Instant::now() + Duration::from_millis(limits.wall_ms);
         let call = {
             let version = Arc::clone(version);
@@ -172,6 +176,18 @@ impl Version {
         };
         let schedule = version.engines.schedule();
         schedule.run(call, Duration::from_millis(limits.cpu_ms), deadline).await
+    }
+}
+
+/// A place among the calls that may be alive. A burst of short calls waits for a moment; a guest that is full of long ones
+/// says so. The wait comes before the call's deadline starts, and how many wait is bounded by the requests in flight.
+async fn permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Failure> {
+    if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+        return Ok(permit);
+    }
+    match tokio::time::timeout(PERMIT_WAIT, Arc::clone(permits).acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        Ok(Err(_)) | Err(_) => Err(Failure::Busy),
     }
 }
 

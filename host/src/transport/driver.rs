@@ -320,8 +320,8 @@ mod tests {
         }
         let (written, on_the_wire) = oneshot::channel();
         let (nobody_waits, _) = oneshot::channel();
-        connection.frames.try_send(Frame { message: "late".into(), written: nobody_waits }).unwrap();
-        connection.frames.try_send(Frame { message: "frame".into(), written }).unwrap();
+        connection.frames.try_send(Frame { message: "late".into(), written: Some(nobody_waits) }).unwrap();
+        connection.frames.try_send(Frame { message: "frame".into(), written: Some(written) }).unwrap();
         drop(connection);
         let sink = Kept::default();
         writer.run(sink.clone()).await.unwrap();

@@ -268,6 +268,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_the_server_asks_is_answered_by_hand_or_by_a_function() {
+        let (_fake, client) = connected();
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": { "name": "t", "version": "1" } });
+        client.request("initialize", hello).await.unwrap();
+        let ask = || client.request_as_is("tools/call", json!({ "name": "ask" }).as_object().unwrap().clone());
+        // By hand, among the messages.
+        let mut messages = client.messages();
+        let by_hand = async {
+            let question = messages.next().await.unwrap();
+            assert_eq!(question["method"], "elicitation/create");
+            client.respond(&question["id"], Ok(json!({ "action": "decline" }))).await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(ask(), by_hand);
+        assert_eq!(answer.unwrap()["result"]["content"][0]["text"], r#"{"action":"decline"}"#);
+        // By a function.
+        client.answer_with(|method, _| Err(RpcError { code: -1, message: format!("no {method}"), data: None }));
+        assert_eq!(ask().await.unwrap()["result"]["content"][0]["text"], "no elicitation/create");
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_answers_runs_out_of_time() {
+        let mut config = Config::default();
+        config.limits.question_time = crate::config::units::Span(20);
+        let client = open(Fake::new(config), Endpoint::Merged).unwrap();
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": { "name": "t", "version": "1" } });
+        client.request("initialize", hello).await.unwrap();
+        let mut messages = client.messages();
+        let answer = client.request_as_is("tools/call", json!({ "name": "ask" }).as_object().unwrap().clone()).await.unwrap();
+        assert_eq!(answer["result"]["isError"], true);
+        assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("did not answer"));
+        let (question, withdrawn) = (messages.next().await.unwrap(), messages.next().await.unwrap());
+        assert_eq!((&withdrawn["method"], &withdrawn["params"]["requestId"]), (&json!("notifications/cancelled"), &question["id"]));
+    }
+
+    #[tokio::test]
     async fn what_is_sent_raw_is_answered_among_the_messages() {
         let (_fake, client) = connected();
         let mut messages = client.messages();

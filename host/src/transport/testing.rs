@@ -6,7 +6,11 @@ use crate::dispatch::{Frame, FrameSender};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use guesthouse_protocol::http::ParamHeaders;
-use guesthouse_protocol::model::{CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Reply, Request, ToolPage};
+use guesthouse_protocol::model::InputRequired;
+use guesthouse_protocol::model::questions::Asked;
+use guesthouse_protocol::model::{
+    CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Question, Reply, Request, Rounds, ToolPage,
+};
 use guesthouse_protocol::{Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, TransportKind};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -130,6 +134,7 @@ impl Service for Fake {
         let outcome = match call.request {
             Request::Initialize(_) | Request::Discover => Ok(Reply::Profile(Box::new(profile()))),
             Request::ListTools { .. } => Ok(Reply::Tools(ToolPage::default())),
+            Request::CallTool { name, .. } if name == "ask" => Ok(ask(&call.context.rounds)),
             Request::CallTool { name, arguments } => {
                 let arguments = arguments.as_deref().map_or("{}", RawValue::get);
                 self.tool(&name, arguments, call.reporter, frames).await
@@ -138,6 +143,20 @@ impl Service for Fake {
         };
         guard.ended = true;
         outcome
+    }
+}
+
+/// Asks for a name, and says what came of it.
+fn ask(rounds: &Rounds) -> Reply {
+    match rounds.answer("name") {
+        Some(Ok(answer)) => text(answer.get()),
+        Some(Err(error)) => text(&error.message),
+        None => {
+            let params = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
+            let question = Question::Elicit(RawValue::from_string(params.into()).unwrap());
+            let questions = vec![Asked { key: "name".into(), question }];
+            Reply::InputRequired(Box::new(InputRequired { questions, request_state: None, guest_state: None }))
+        }
     }
 }
 
@@ -162,7 +181,7 @@ pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
 
 async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
     let (written, on_the_wire) = oneshot::channel();
-    if frames.send(Frame { message, written }).await.is_ok() {
+    if frames.send(Frame { message, written: Some(written) }).await.is_ok() {
         // Fails if the client is gone.
         let _ = on_the_wire.await;
     }

@@ -5,6 +5,7 @@
 //
 // One connection per revision. `2026-07-28` pins the modern era, `auto` lets the client find it, a revision of the handshake
 // era is the only one that the client then offers. What a textkit answers is in ../textkit.json, which the Rust client shares.
+// With --notifications the host serves the conformance guest, and only progress and log messages are checked.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -27,11 +28,12 @@ const { values: flags, positionals: command } = parseArgs({
         revision: { type: 'string', multiple: true },
         prefixed: { type: 'boolean', default: false },
         verbose: { type: 'boolean', default: false },
+        notifications: { type: 'boolean', default: false },
     },
     allowPositionals: true,
 });
 if (!flags.guest || !flags.revision || Boolean(flags.url) === command.length > 0) {
-    console.error('usage: check.mjs --guest NAME… [--prefixed] [--verbose] --revision REVISION… (--url URL | -- COMMAND ARGUMENT…)');
+    console.error('usage: check.mjs --guest NAME… [--prefixed] [--verbose] [--notifications] --revision REVISION… (--url URL | -- COMMAND ARGUMENT…)');
     process.exit(2);
 }
 
@@ -107,13 +109,7 @@ async function connection(asked) {
     });
     if (!connected) return;
     const revision = client.getNegotiatedProtocolVersion();
-    await introduces(client, revision);
-    await lists(client, revision);
-    for (const guest of flags.guest) {
-        await calls(client, revision, flags.prefixed ? `${guest}_` : '');
-    }
-    await reads(client);
-    await endures(client, flags.prefixed ? `${flags.guest[0]}_` : '');
+    await (flags.notifications ? notifies(client, revision) : serves(client, revision));
     const started = performance.now();
     await check('closes without an error', async () => {
         await client.close();
@@ -121,6 +117,16 @@ async function connection(asked) {
     });
     if (flags.url) return;
     await check('ends when its input ends', () => assert.ok(performance.now() - started < CHILD_END_MS_MAX));
+}
+
+async function serves(client, revision) {
+    await introduces(client, revision);
+    await lists(client, revision);
+    for (const guest of flags.guest) {
+        await calls(client, revision, flags.prefixed ? `${guest}_` : '');
+    }
+    await reads(client);
+    await endures(client, flags.prefixed ? `${flags.guest[0]}_` : '');
 }
 
 async function introduces(client, revision) {
@@ -248,6 +254,38 @@ async function endures(client, prefix) {
     });
     await check('refuses an unknown cursor', async () => {
         assert.equal((await refused(client.listTools({ cursor: 'no-such-cursor' }))).code, -32602);
+    });
+}
+
+async function notifies(client, revision) {
+    // What arrives with the same read as a call's result is handled just after the call has returned. For the same reason the
+    // client's own `onprogress` may lose a last report: it forgets the token with the result.
+    const allHandled = () => new Promise(resolve => setImmediate(resolve));
+    await check('is told of progress', async () => {
+        const seen = [];
+        client.setNotificationHandler('notifications/progress', ({ params }) => void seen.push(params));
+        await client.callTool({ name: 'test_tool_with_progress', arguments: {}, _meta: { progressToken: 'a token' } });
+        await allHandled();
+        const messages = revision >= '2025-03-26' ? ['Started', 'Half done', 'Done'] : [undefined, undefined, undefined];
+        const due = [0, 50, 100].map((progress, index) => ({ progress, total: 100, message: messages[index], progressToken: 'a token' }));
+        assert.deepEqual(seen.map(({ progress, total, message, progressToken }) => ({ progress, total, message, progressToken })), due);
+    });
+    const logged = [];
+    client.setNotificationHandler('notifications/message', ({ params }) => void logged.push(`${params.level}: ${params.data}`));
+    // The level is the session's in the handshake era, and each request's own in the modern era.
+    const lines = async level => {
+        logged.length = 0;
+        const asked = revision === MODERN && level ? { _meta: { 'io.modelcontextprotocol/logLevel': level } } : {};
+        if (revision !== MODERN) await client.setLoggingLevel(level);
+        await client.callTool({ name: 'test_tool_with_logging', arguments: {}, ...asked });
+        await allHandled();
+        return [...logged];
+    };
+    await check('is sent the log from the level that it asked for', async () => {
+        const due = ['Tool execution started', 'Tool processing data', 'Tool execution completed'];
+        assert.deepEqual(await lines('info'), due.map(data => `info: ${data}`));
+        assert.deepEqual(await lines('error'), []);
+        if (revision === MODERN) assert.deepEqual(await lines(undefined), []);
     });
 }
 

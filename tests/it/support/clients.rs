@@ -1,10 +1,12 @@
 //! A client that speaks both eras over every transport, with nothing of the host's own code between it and the wire.
 
+use super::schema::Schemas;
 use super::{PROGRAM, component};
 use bytes::Bytes;
 use guesthouse::config::{Config, GuestConfig};
 use guesthouse::host::{GuestSource, Host};
 use guesthouse::transport::memory;
+use guesthouse_protocol::Revision;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper::{HeaderMap, Request};
@@ -35,11 +37,13 @@ pub struct Client {
     pub era: Era,
     link: Link,
     last_id: i64,
+    /// Every frame that arrives is held against the specification's schema of the client's revision.
+    schemas: Schemas,
 }
 
 enum Link {
     Http { address: SocketAddr, path: String, session: Option<String>, _host: Host },
-    Stdio { input: ChildStdin, output: Lines<BufReader<ChildStdout>>, _child: Child },
+    Stdio { input: ChildStdin, output: Box<Lines<BufReader<ChildStdout>>>, _child: Box<Child> },
     Memory { client: memory::Client, _host: Host },
 }
 
@@ -78,15 +82,15 @@ impl Client {
                     .kill_on_drop(true)
                     .spawn()
                     .unwrap();
-                let output = BufReader::new(child.stdout.take().unwrap()).lines();
-                Link::Stdio { input: child.stdin.take().unwrap(), output, _child: child }
+                let output = Box::new(BufReader::new(child.stdout.take().unwrap()).lines());
+                Link::Stdio { input: child.stdin.take().unwrap(), output, _child: Box::new(child) }
             }
             Transport::Memory => {
                 let host = Host::start(Config::default(), vec![source(folder)]).await.unwrap();
                 Link::Memory { client: host.connect(None).unwrap(), _host: host }
             }
         };
-        let mut client = Self { era, link, last_id: 0 };
+        let mut client = Self { era, link, last_id: 0, schemas: Schemas::new() };
         if era == Era::Handshake {
             client.handshake("2025-11-25").await;
         }
@@ -127,29 +131,46 @@ impl Client {
     async fn send(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let message = json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params });
+        let session = (self.era == Era::Handshake).then_some(Revision::V2025_11_25);
+        self.schemas.sent(&message.to_string(), session);
+        let (notifications, answer) = self.exchange(method, &message).await;
+        let revision = session.unwrap_or(Revision::LATEST_MODERN);
+        for notification in &notifications {
+            assert_eq!(self.schemas.notification_problem(notification, revision), None, "{notification}");
+        }
+        assert_eq!(self.schemas.answer_problem(&answer), None, "{answer}");
+        answer
+    }
+
+    /// Sends a message and takes what arrives up to its answer: notifications, and the answer itself.
+    async fn exchange(&mut self, method: &str, message: &Value) -> (Vec<Value>, Value) {
         match &mut self.link {
             Link::Http { address, path, session, .. } => {
-                let (_, answer_headers, body) = post(*address, path, &headers(self.era, session.as_deref(), &message), &message).await;
+                let (_, answer_headers, body) = post(*address, path, &headers(self.era, session.as_deref(), message), message).await;
                 if let Some(id) = answer_headers.get("mcp-session-id") {
                     *session = Some(id.to_str().unwrap().to_owned());
                 }
-                last_message(&body)
+                let mut messages = messages(&body);
+                let answer = messages.pop().expect("an answer");
+                (messages, answer)
             }
             Link::Stdio { input, output, .. } => {
-                write_line(input, &message).await;
+                write_line(input, message).await;
+                let mut notifications = Vec::new();
                 loop {
                     let line = output.next_line().await.unwrap().expect("the program ended");
                     let answer: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
                     if answer["id"] == message["id"] {
-                        return answer;
+                        return (notifications, answer);
                     }
+                    notifications.push(answer);
                 }
             }
             Link::Memory { client, .. } => {
                 let Value::Object(params) = message["params"].clone() else { panic!("parameters are an object") };
                 let mut answer = client.request_as_is(method, params).await.unwrap();
                 answer["id"] = message["id"].clone();
-                answer
+                (Vec::new(), answer)
             }
         }
     }
@@ -198,9 +219,16 @@ pub async fn post(address: SocketAddr, path: &str, headers: &[(String, String)],
     (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())
 }
 
+/// The messages of an answer: one, or those of a stream.
+pub fn messages(body: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(body).unwrap();
+    let parse = |json: &str| serde_json::from_str(json).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let events: Vec<Value> =
+        text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty()).map(parse).collect();
+    if events.is_empty() { vec![parse(text)] } else { events }
+}
+
 /// The only message of a JSON answer, or the last one of a stream.
 pub fn last_message(body: &[u8]) -> Value {
-    let text = std::str::from_utf8(body).unwrap();
-    let json = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap_or(text);
-    serde_json::from_str(json).unwrap_or_else(|error| panic!("{text}: {error}"))
+    messages(body).pop().expect("a message")
 }

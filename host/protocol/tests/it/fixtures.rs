@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use guesthouse_protocol::model::questions::Asked;
-use guesthouse_protocol::model::tasks::{Live, Over, Stage};
 use guesthouse_protocol::model::{
-    Annotations, Body, CacheHint, CacheScope, CallToolResult, Capabilities, Completion, Content, Finished, GetPromptResult, Icon,
-    IconTheme, Implementation, InputRequired, Media, Profile, Prompt, PromptArgument, PromptMessage, PromptPage, Question, ReadResult,
-    Resource, ResourceContents, ResourcePage, ResourceTemplate, Role, Task, TaskPage, TaskSupport, TemplatePage, Tool, ToolAnnotations,
-    ToolPage,
+    Annotations, Body, CacheHint, CacheScope, CallToolResult, Capabilities, Completion, Content, GetPromptResult, Icon, IconTheme,
+    Implementation, Media, Profile, Prompt, PromptArgument, PromptMessage, PromptPage, ReadResult, Resource, ResourceContents,
+    ResourcePage, ResourceTemplate, Role, TaskSupport, TemplatePage, Tool, ToolAnnotations, ToolPage,
 };
-use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, Revision, RpcError};
+use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, RpcError, StateProblem};
 use serde_json::value::RawValue;
+
+use crate::{questions, tasks};
 
 pub(crate) fn json(text: &str) -> Json {
     RawValue::from_string(text.to_owned()).expect("JSON")
@@ -25,6 +24,11 @@ pub(crate) fn outcome(name: &str) -> Outcome {
     }
     Ok(match name {
         "profile" => Reply::Profile(Box::new(profile())),
+        "profile-tasks" => {
+            let mut profile = profile();
+            profile.capabilities = Capabilities { tasks: true, task_list: true, ..profile.capabilities };
+            Reply::Profile(Box::new(profile))
+        }
         "tools" => Reply::Tools(tools()),
         "text" => Reply::Tool(CallToolResult { content: vec![Content::text("hi\n\"there\"")], ..Default::default() }),
         "tool" => Reply::Tool(tool_result()),
@@ -48,7 +52,8 @@ pub(crate) fn outcome(name: &str) -> Outcome {
             Reply::Completion(Completion { values: (0..101).map(|number| number.to_string()).collect(), total: Some(101), has_more: false })
         }
         "empty" => Reply::Empty,
-        _ if name.starts_with("task") => task_reply(name),
+        name if name.starts_with("ask:") => questions::asking(&name[4..]),
+        name if name.starts_with("task") => tasks::reply(name),
         _ => panic!("no such outcome: {name}"),
     })
 }
@@ -72,45 +77,9 @@ fn failure_named(name: &str) -> Failure {
         "extension" => Failure::MissingClientCapability(json(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)),
         "busy" => Failure::Busy { retry_after_s: 3 },
         "cancelled" => Failure::Cancelled,
+        "state" => Failure::RequestState(StateProblem::Expired),
         _ => panic!("no such failure: {name}"),
     }
-}
-
-/// A task in the state that the name ends in, as the reply that it begins with.
-fn task_reply(name: &str) -> Reply {
-    let (reply, state) = name.split_once('-').expect("a reply and a state");
-    let mut task = Task::new("task_1".into(), 1_785_200_523_004, 60_000, 500);
-    let over = |over: Over| move |_: Live| Stage::Over(over);
-    let text = CallToolResult { content: vec![Content::text("done")], meta: meta(), ..Default::default() };
-    match state {
-        "working" => assert!(task.note(1_785_200_523_504, "1 of 2".into())),
-        "waiting" => assert!(task.advance(1_785_200_524_004, |live| match live {
-            Live::Working(working) => working.ask(questions()).into(),
-            waiting @ Live::Waiting(_) => waiting.into(),
-        })),
-        "completed" => assert!(task.advance(1_785_200_525_004, over(Over::Completed(Finished::of(&text))))),
-        "sorry" => assert!(task.advance(1_785_200_525_004, over(Over::Completed(Finished::of(&CallToolResult::error("no")))))),
-        "failed" => assert!(task.advance(1_785_200_525_004, over(Over::of(Err(failure_named("own")), Revision::LATEST_MODERN)))),
-        "cancelled" => assert!(task.advance(1_785_200_525_004, over(Over::Cancelled))),
-        _ => panic!("no such state: {state}"),
-    }
-    match reply {
-        "task" => Reply::Task(Box::new(task)),
-        "task_created" => Reply::TaskCreated(Box::new(task)),
-        "task_cancelled" => Reply::TaskCancelled(Box::new(task)),
-        "tasks" => Reply::Tasks(TaskPage { tasks: vec![task], next_cursor: Some("next".into()) }),
-        "task_result" => Reply::TaskResult(Box::new(Finished::of(&text)), "task_1".into()),
-        "task_asks" => {
-            Reply::InputRequired(Box::new(InputRequired { questions: questions(), task: Some("task_1".into()), ..Default::default() }))
-        }
-        _ => panic!("no such reply: {reply}"),
-    }
-}
-
-fn questions() -> Vec<Asked> {
-    let form = r#"{"mode":"form","message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}"#;
-    let asked = |key: &str, question| Asked { key: key.into(), question };
-    vec![asked("name", Question::Elicit(json(form))), asked("roots-2", Question::Roots)]
 }
 
 pub(crate) fn server_info() -> Implementation {
@@ -135,8 +104,7 @@ pub(crate) fn profile() -> Profile {
             logging: true,
             list_changed: true,
             subscribe: true,
-            tasks: true,
-            task_list: true,
+            ..Capabilities::default()
         },
         cache: Some(CacheHint { ttl_ms: 60_000, scope: CacheScope::Public }),
     }

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use guesthouse_protocol::effect::{Call, CallId, Effect, Outgoing, PeerConfig, TransportKind};
-use guesthouse_protocol::message::Refusal;
-use guesthouse_protocol::{Mode, Peer, Reporter, Revision};
+use guesthouse_protocol::message::{Refusal, parse};
+use guesthouse_protocol::{Failure, Mode, Peer, Reporter, Revision};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -104,9 +105,40 @@ impl Replay {
                 let effects = self.peer().cancel_all();
                 return self.show(effects);
             }
-            _ => panic!("no such action: {action}"),
+            _ => return self.act_on_questions(&words),
         }
         assert!(self.peer.is_none(), "settings come first: {action}");
+        Vec::new()
+    }
+
+    /// What happens to calls that ask the client.
+    fn act_on_questions(&mut self, words: &[&str]) -> Vec<String> {
+        let number = |index: usize| words[index].parse::<u64>().expect("a number");
+        let limits = &mut self.config.limits;
+        match words[0] {
+            "waiting_max" => limits.waiting_max = number(1) as usize,
+            "question_time_ms" => limits.question_time_ms = number(1),
+            "answers_bytes_max" => limits.answers_bytes_max = number(1) as usize,
+            "tick" => {
+                let effects = self.peer().tick(Duration::from_millis(number(1)));
+                return self.show(effects);
+            }
+            "deadline" => return vec![format!("· due {:?}, waiting {}", self.peer().deadline(), self.peer().waiting())],
+            "give-up" => {
+                let effects = self.peer().give_up(CallId(number(1)), Failure::CannotAsk("The stream is gone".into()));
+                return self.show(effects);
+            }
+            "one-way" => {
+                let text = words[1..].join(" ");
+                let parsed = parse(text.as_bytes(), &self.config.limits.parse).expect("a message");
+                let effects = self.peer().receive_parsed_one_way(parsed);
+                let session = self.peer().revision();
+                self.schemas.sent(&text, session);
+                return self.show(effects);
+            }
+            _ => panic!("no such action: {words:?}"),
+        }
+        assert!(self.peer.is_none(), "settings come first: {words:?}");
         Vec::new()
     }
 
@@ -139,6 +171,9 @@ impl Replay {
         if let Some(task) = &context.task {
             shown.push_str(&format!(" {task:?}"));
         }
+        if context.rounds.round > 0 {
+            shown.push_str(&format!(" {:?}", context.rounds));
+        }
         if let Some(retry) = &context.retry {
             shown.push_str(&format!(" {retry:?}"));
         }
@@ -150,7 +185,11 @@ impl Replay {
         let text = std::str::from_utf8(&outgoing.message).expect("UTF-8");
         assert!(!text.contains('\n'), "a message is one line: {text}");
         let value: Value = serde_json::from_str(text).expect("JSON");
-        self.problems.extend(self.schemas.answer_problem(&value));
+        let problem = match outgoing.last {
+            true => self.schemas.answer_problem(&value),
+            false => self.schemas.asked_problem(&value),
+        };
+        self.problems.extend(problem);
         let retry = outgoing.retry_after_s.map(|seconds| format!(" (retry after {seconds} s)"));
         let status = if outgoing.status == 200 { String::new() } else { outgoing.status.to_string() };
         format!("←{status} {text}{}", retry.unwrap_or_default())

@@ -2,7 +2,6 @@
 //! not know is a mistake, too.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use guesthouse_protocol::Revision;
 use jsonschema::Validator;
@@ -60,6 +59,7 @@ impl Schemas {
             "initialize" => "InitializeResult",
             "server/discover" => "DiscoverResult",
             "tools/list" => "ListToolsResult",
+            _ if message["result"]["resultType"] == "input_required" => "InputRequiredResult",
             "tools/call" => "CallToolResult",
             "resources/list" => "ListResourcesResult",
             "resources/templates/list" => "ListResourceTemplatesResult",
@@ -76,6 +76,25 @@ impl Schemas {
         let problem = self.problem(revision, definition, &message["result"]);
         let envelope = if revision >= Revision::V2025_11_25 { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
         problem.or_else(|| self.problem(revision, envelope, message))
+    }
+
+    /// What is wrong with a request of the server's, or with the notification that takes it back.
+    pub(crate) fn asked_problem(&mut self, message: &Value) -> Option<String> {
+        let definition = match message["method"].as_str() {
+            Some("elicitation/create") => "ElicitRequest",
+            Some("sampling/createMessage") => "CreateMessageRequest",
+            Some("roots/list") => "ListRootsRequest",
+            Some("notifications/cancelled") => "CancelledNotification",
+            method => return Some(format!("an unknown request: {method:?}")),
+        };
+        let mut message = message.clone();
+        if self.last < Revision::V2025_11_25 {
+            // These schemas have the envelope apart.
+            let members = message.as_object_mut().expect("an object");
+            members.remove("jsonrpc");
+            members.remove("id");
+        }
+        self.problem(self.last, definition, &message)
     }
 
     /// What is wrong with a notification.
@@ -127,10 +146,15 @@ impl Schemas {
 }
 
 /// The schema document of a revision.
-#[expect(clippy::disallowed_methods, reason = "the schemas are files")]
 pub(crate) fn document(revision: Revision) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/schema/{revision}.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).expect("a schema file")).expect("JSON")
+    let text = match revision {
+        Revision::V2024_11_05 => include_str!("../../../../tests/schema/2024-11-05.json"),
+        Revision::V2025_03_26 => include_str!("../../../../tests/schema/2025-03-26.json"),
+        Revision::V2025_06_18 => include_str!("../../../../tests/schema/2025-06-18.json"),
+        Revision::V2025_11_25 => include_str!("../../../../tests/schema/2025-11-25.json"),
+        Revision::V2026_07_28 => include_str!("../../../../tests/schema/2026-07-28.json"),
+    };
+    serde_json::from_str(text).expect("JSON")
 }
 
 /// The definitions of a schema document, by name.

@@ -45,7 +45,7 @@ fi
 # 2. std for the target, put where a toolchain has it, so that later builds need no unstable flag.
 lib=$PREFIX/usr/lib/rustlib/$TARGET/lib
 if [ ! -d "$lib" ]; then
-  say "compiling std for $TARGET (under a minute)"
+  say "compiling std for $TARGET (a minute or two)"
   work=$PREFIX/work-$TARGET
   rm -rf "$work"; mkdir -p "$work/src" "$work/lib/self-contained"
   cd "$work"

@@ -2,6 +2,7 @@
 
 mod client;
 mod lifetime;
+mod questions;
 
 use crate::config::Mode;
 use crate::config::units::{Size, Span};

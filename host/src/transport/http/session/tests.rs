@@ -12,7 +12,7 @@ const BOTH: Accepts = Accepts { json: true, events: true };
 async fn opened(fake: &Arc<Fake>, sessions: &Sessions) -> Arc<Session> {
     let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
     let mut peer = Peer::new(config);
-    let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
     let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
     let id = call.id;
     let outcome = fake.run(&Endpoint::Merged, *call, None).await;
@@ -46,6 +46,26 @@ async fn a_session_expires_when_it_is_idle_and_not_while_a_call_runs() {
     // Whoever holds it still cannot use it.
     let incoming = parse(wait.as_bytes(), &guesthouse_protocol::ParseLimits::default()).unwrap();
     assert!(session.receive(&fake, incoming, None, BOTH).is_err());
+}
+
+#[tokio::test]
+async fn a_session_whose_client_is_asked_is_not_idle() {
+    let fake = Fake::new(Config::default());
+    let sessions = Sessions::new(10, IDLE);
+    let session = opened(&fake, &sessions).await;
+    let ask = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}"#;
+    let Received::Exchange(exchange) = receive(&fake, &session, ask) else { panic!("there is no exchange") };
+    // The answer begins with the question, so this is when the client is asked.
+    let response = exchange.begin(&Arc::default(), BOTH).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let later = Instant::now() + IDLE * 2;
+    sessions.sweep(later);
+    assert_eq!(lock(&sessions.table).open.len(), 1);
+    assert_eq!(lock(&session.state).peer.waiting(), 1);
+    assert_eq!(fake.requests().available_permits(), Config::default().limits.requests);
+    session.close();
+    assert_eq!(lock(&session.state).peer.waiting(), 0);
+    assert!(lock(&session.state).running.is_empty());
 }
 
 #[tokio::test]
