@@ -6,6 +6,7 @@
 pub mod discover;
 pub mod paths;
 pub mod seal;
+pub mod streams;
 pub mod units;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -30,6 +31,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// Bounds of the host itself.
     pub limits: Limits,
+    /// Bounds of subscriptions and event streams.
+    pub streams: streams::StreamLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
     /// The guests, by name.
@@ -60,6 +63,8 @@ pub struct ServerConfig {
     pub mode: Mode,
     /// When tools and prompts of the merged endpoint carry the guest's name.
     pub prefix: Prefix,
+    /// Whether the HTTP+SSE transport of 2024-11-05 is served, too, at `/sse` and `/message`.
+    pub sse: bool,
 }
 
 impl Default for ServerConfig {
@@ -75,6 +80,7 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             mode: Mode::Both,
             prefix: Prefix::Auto,
+            sse: false,
         }
     }
 }
@@ -260,6 +266,7 @@ impl Config {
             }
         }
         config.limits.check()?;
+        config.streams.check()?;
         config.seal.check()?;
         Ok(config)
     }
@@ -299,6 +306,7 @@ mod tests {
             ("[guest.a.limits]\nmemry = 1", "memry"),
             ("[guest.a]\nfil = \"a.wasm\"", "fil"),
             ("[auht]\n", "auht"),
+            ("[streams]\nrety = \"1s\"", "rety"),
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());
             assert!(error.contains(key), "{error}");
@@ -325,6 +333,7 @@ mod tests {
         for (text, part) in [
             ("[guest.Weather]\nfile = \"a.wasm\"", "Weather"),
             ("[limits]\nrequests = 0", "limits.requests"),
+            ("[streams]\nqueue = 0", "streams.queue"),
             ("[guest.a.limits]\nwall = \"soon\"", "soon"),
             ("[server]\nmode = \"old\"", "old"),
             ("[server]\nlisten = \"localhost\"", "listen"),

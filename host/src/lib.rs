@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod capability;
+pub mod changes;
 pub mod cli;
 pub mod config;
 pub mod convert;

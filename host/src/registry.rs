@@ -9,7 +9,7 @@ mod view;
 
 pub use view::{View, ViewPrompt, ViewTool};
 
-use crate::config::{Config, Prefix};
+use crate::config::{Config, GuestConfig, Prefix};
 use crate::guest::Version;
 use anyhow::Result;
 use guesthouse_protocol::http::ParamHeaders;
@@ -32,6 +32,14 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
+    /// Whether the guest is reached there.
+    pub fn contains(&self, guest: &str) -> bool {
+        match self {
+            Endpoint::Merged => true,
+            Endpoint::Guest(name) => **name == *guest,
+        }
+    }
+
     /// The endpoint as a path, which is also how sealed tokens are bound to it.
     pub fn path(&self) -> String {
         match self {
@@ -42,6 +50,7 @@ impl Endpoint {
 }
 
 /// A guest that is ready to be called, with what its version offers.
+#[derive(Clone)]
 pub struct Loaded {
     /// The guest's name in this host.
     pub name: Arc<str>,
@@ -51,14 +60,16 @@ pub struct Loaded {
     pub info: model::Implementation,
     /// Its guidance for the model.
     pub instructions: Option<String>,
+    /// What the operator says about it.
+    pub config: GuestConfig,
     /// Its tools, under its own names, in its order.
-    pub tools: Vec<Tool>,
+    pub tools: Arc<Vec<Tool>>,
     /// Its prompts, likewise.
-    pub prompts: Vec<Arc<model::Prompt>>,
+    pub prompts: Arc<Vec<Arc<model::Prompt>>>,
     /// Its resource templates.
-    pub templates: Vec<Template>,
+    pub templates: Arc<Vec<Template>>,
     /// URIs that it is known to have listed, to find the owner of one on the merged endpoint.
-    uris: Mutex<std::collections::HashSet<String>>,
+    uris: Arc<Mutex<std::collections::HashSet<String>>>,
 }
 
 /// A tool with its compiled schemas.
@@ -135,6 +146,15 @@ impl Registry {
             Endpoint::Merged => Some(&self.merged),
             Endpoint::Guest(name) => self.single.get(name),
         }
+    }
+
+    /// The same with one guest in a newer form, if it is still the same version.
+    pub fn with(&self, config: &Config, renewed: &Arc<Loaded>) -> Result<Self> {
+        let renew = |guest: &Arc<Loaded>| {
+            let same = guest.name == renewed.name && guest.version.digest() == renewed.version.digest();
+            if same { renewed.clone() } else { guest.clone() }
+        };
+        Self::new(config, self.guests().iter().map(renew).collect())
     }
 
     /// All guests, by name.

@@ -42,6 +42,8 @@ pub enum Failure {
     Unanswered(String),
     /// The tool runs only as a task and was called without one, or the other way round (2025-11-25); the text says which.
     WrongTaskMode(String),
+    /// The error that a task ended with, as it was recorded.
+    TaskFailed(RpcError),
     /// An error of the guest's own. A code that JSON-RPC or MCP reserves reaches the client as an internal error.
     Rpc(RpcError),
     /// The host or the guest is at fault.
@@ -219,7 +221,7 @@ pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> An
         Failure::Rpc(own) if is_reserved(own.code) => {
             error(internal(InternalKind::HandlerError, "The handler failed with an error code that it may not use".to_owned()))
         }
-        Failure::Rpc(own) => error(own),
+        Failure::Rpc(own) | Failure::TaskFailed(own) => error(own),
         Failure::Internal { kind, text } => error(internal(kind, text)),
         Failure::Busy { retry_after_s } => {
             let (error, status) = busy(retry_after_s);

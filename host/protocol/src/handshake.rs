@@ -17,6 +17,8 @@ use crate::revision::Revision;
 pub(crate) struct Session {
     /// The call that answers `initialize`, until it has.
     pub(crate) opening: Option<CallId>,
+    /// The client has said that it is ready, so that it may be sent what it did not ask for.
+    pub(crate) initialized: bool,
     pub(crate) revision: Revision,
     pub(crate) client_info: Arc<RawValue>,
     pub(crate) client_capabilities: Arc<RawValue>,
@@ -36,6 +38,7 @@ impl Session {
     pub(crate) fn open(params: &InitializeParams, call: CallId, request_ids_max: usize) -> Session {
         Session {
             opening: Some(call),
+            initialized: false,
             revision: params.negotiated,
             client_info: Arc::from(params.client_info.clone()),
             client_capabilities: Arc::from(params.capabilities.clone()),

@@ -28,6 +28,8 @@ pub enum Method {
     Subscribe,
     /// `resources/unsubscribe`
     Unsubscribe,
+    /// `subscriptions/listen`
+    Listen,
     /// `prompts/list`
     ListPrompts,
     /// `prompts/get`
@@ -52,7 +54,7 @@ const LAST_HANDSHAKE: Revision = Revision::LATEST_HANDSHAKE;
 const MODERN: Revision = Revision::V2026_07_28;
 
 /// Every method, with the first and the last revision that has it.
-const TABLE: [(Method, &str, Revision, Revision); 19] = [
+const TABLE: [(Method, &str, Revision, Revision); 20] = [
     (Method::CallTool, "tools/call", FIRST, MODERN),
     (Method::ListTools, "tools/list", FIRST, MODERN),
     (Method::ReadResource, "resources/read", FIRST, MODERN),
@@ -62,6 +64,7 @@ const TABLE: [(Method, &str, Revision, Revision); 19] = [
     (Method::ListPrompts, "prompts/list", FIRST, MODERN),
     (Method::Complete, "completion/complete", FIRST, MODERN),
     (Method::Discover, "server/discover", MODERN, MODERN),
+    (Method::Listen, "subscriptions/listen", MODERN, MODERN),
     (Method::Initialize, "initialize", FIRST, LAST_HANDSHAKE),
     (Method::Ping, "ping", FIRST, LAST_HANDSHAKE),
     (Method::SetLevel, "logging/setLevel", FIRST, LAST_HANDSHAKE),
@@ -106,6 +109,7 @@ impl Method {
             | Method::ListTemplates
             | Method::Subscribe
             | Method::Unsubscribe
+            | Method::Listen
             | Method::ListPrompts
             | Method::Complete
             | Method::ListTasks
@@ -120,6 +124,8 @@ impl Capabilities {
     pub fn serves(&self, method: Method) -> bool {
         match method {
             Method::Initialize | Method::Ping | Method::Discover => true,
+            // Whatever is asked for, only what can happen is acknowledged.
+            Method::Listen => true,
             Method::SetLevel => self.logging,
             Method::ListTools | Method::CallTool => self.tools,
             Method::ListResources | Method::ListTemplates | Method::ReadResource => self.resources,

@@ -15,9 +15,10 @@ mod tools;
 use serde_json::value::RawValue;
 
 use crate::json::{Json, Object, raw};
-use crate::message::{entries, meta_key};
+use crate::message::{RequestId, entries, meta_key};
 use crate::method::Method;
 use crate::revision::{Mode, Revision};
+use crate::subscription::Filter;
 pub use common::{Annotations, CacheHint, CacheScope, Icon, IconTheme, Implementation, Role};
 pub use completion::{COMPLETION_VALUES_MAX, Completion, Reference};
 pub use content::{Body, Content, Media, ResourceContents};
@@ -33,7 +34,7 @@ pub use tools::{CallToolResult, TaskSupport, Tool, ToolAnnotations, ToolPage};
 /// What a client asks of the dispatcher. Methods that the protocol answers by itself (`ping`, `logging/setLevel`)
 /// are not here.
 ///
-/// A method of a later issue (`subscriptions/listen`) becomes a variant here, a row in
+/// A method becomes a variant here, a row in
 /// [`Method`], and a function in `requests.rs`.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -78,6 +79,8 @@ pub enum Request {
         /// The resource.
         uri: String,
     },
+    /// `subscriptions/listen`: [`Reply::Empty`] when the server ends it.
+    Listen(Filter),
     /// `prompts/list`: answer with [`Reply::Prompts`].
     ListPrompts {
         /// Where the page begins.
@@ -183,6 +186,8 @@ pub(crate) struct Stamp<'a> {
     pub(crate) revision: Revision,
     /// The server's identity for modern results; none if it is withheld.
     pub(crate) server_info: Option<&'a RawValue>,
+    /// The subscription that the result ends.
+    pub(crate) subscription: Option<&'a RequestId>,
 }
 
 impl Request {
@@ -198,6 +203,7 @@ impl Request {
             Request::ReadResource { .. } => Method::ReadResource,
             Request::Subscribe { .. } => Method::Subscribe,
             Request::Unsubscribe { .. } => Method::Unsubscribe,
+            Request::Listen(_) => Method::Listen,
             Request::ListPrompts { .. } => Method::ListPrompts,
             Request::GetPrompt { .. } => Method::GetPrompt,
             Request::Complete { .. } => Method::Complete,
@@ -230,7 +236,8 @@ impl Reply {
             Reply::Tasks(_) => method == Method::ListTasks,
             Reply::TaskResult(..) => method == Method::TaskResult,
             Reply::Empty => {
-                matches!(method, Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe | Method::UpdateTask)
+                let silent = [Method::Ping, Method::SetLevel, Method::Subscribe, Method::Unsubscribe, Method::Listen, Method::UpdateTask];
+                silent.contains(&method)
             }
         }
     }
@@ -263,7 +270,7 @@ impl Reply {
             Reply::TaskResult(finished, task) => finished.write_result(&mut object, task),
             Reply::Empty => {}
         }
-        write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern));
+        write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern), stamp.subscription);
         object.end();
     }
 
@@ -298,15 +305,18 @@ impl Reply {
 }
 
 /// `_meta` of a result: the server's identity, then what the guest added. A guest cannot speak for the server.
-fn write_meta(object: &mut Object<'_>, meta: Option<&RawValue>, server_info: Option<&RawValue>) {
+fn write_meta(object: &mut Object<'_>, meta: Option<&RawValue>, server_info: Option<&RawValue>, subscription: Option<&RequestId>) {
     let mut added = meta.and_then(entries).unwrap_or_default();
     added.retain(|(key, _)| key != meta_key::SERVER_INFO);
-    if added.is_empty() && server_info.is_none() {
+    if added.is_empty() && server_info.is_none() && subscription.is_none() {
         return;
     }
     let mut inner = Object::new(object.key("_meta"));
     if let Some(server_info) = server_info {
         inner.raw(meta_key::SERVER_INFO, server_info);
+    }
+    if let Some(subscription) = subscription {
+        subscription.write(inner.key(meta_key::SUBSCRIPTION_ID));
     }
     for (key, value) in added {
         raw(inner.dynamic_key(&key), value);

@@ -1,6 +1,7 @@
 //! The four lists. Tools, prompts and templates come from the snapshot; resources are asked of the guests.
 
 use super::cursor::Position;
+use super::seat::Seat;
 use super::{Scope, bad_output, failed};
 use crate::convert;
 use crate::guest::Caller;
@@ -45,7 +46,7 @@ impl Scope<'_> {
     /// Asks the guests in order, from where the cursor points, until a page is full; the cursor then leads to where it stopped.
     ///
     /// A guest that fails does not take the others' resources away: on the merged endpoint it is logged and passed over.
-    pub(super) async fn list_resources(&self, mut seat: impl FnMut() -> Caller, cursor: Option<&str>) -> Outcome {
+    pub(super) async fn list_resources(&self, mut seat: impl FnMut() -> Seat, cursor: Option<&str>) -> Outcome {
         let (name, mut own_cursor) = match cursor.map(|cursor| self.open_cursor(RESOURCES, cursor)).transpose()? {
             None => (None, None),
             Some(Position::Guest { name, cursor }) => (Some(name), cursor),
@@ -58,7 +59,7 @@ impl Scope<'_> {
         let alone = self.view.resource_guests().nth(1).is_none();
         let mut answer = ResourcePage::default();
         for (index, guest) in guests.iter().enumerate() {
-            let page = match self.resource_page(guest, seat(), own_cursor.take()).await {
+            let page = match self.resource_page(guest, seat().of(self.voice(guest)), own_cursor.take()).await {
                 Ok(page) => page,
                 Err(failure) if alone || matches!(failure, Failure::Busy { .. } | Failure::InvalidParams(_)) => return Err(failure),
                 Err(_) => continue,

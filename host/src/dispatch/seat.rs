@@ -1,5 +1,6 @@
 //! What a guest learns of its request and may send while it runs: the dispatcher's side of `context` and `changes`.
 
+use super::news::Voice;
 use super::{Frame, FrameSender};
 use crate::convert;
 use crate::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
@@ -15,11 +16,13 @@ pub(super) struct Seat {
     context: CallContext,
     reporter: Option<Reporter>,
     frames: Option<FrameSender>,
+    /// For what the guest announces; none before it is known which guest is called.
+    voice: Option<Voice>,
 }
 
 impl Seat {
     pub(super) fn new(context: CallContext, reporter: Reporter, frames: Option<FrameSender>) -> Self {
-        Self { context, reporter: Some(reporter), frames }
+        Self { context, reporter: Some(reporter), frames, voice: None }
     }
 
     /// What the protocol knows about the call, before the guest does.
@@ -29,17 +32,18 @@ impl Seat {
 
     /// A seat that can be asked and sends nothing.
     pub(super) fn silent(context: CallContext) -> Self {
-        Self { context, reporter: None, frames: None }
+        Self { context, reporter: None, frames: None, voice: None }
+    }
+
+    /// The seat as the guest runtime takes it, for a call of the guest with that voice.
+    pub(super) fn of(mut self, voice: Voice) -> guest::Caller {
+        self.voice = Some(voice);
+        Some(Box::new(self))
     }
 }
 
-/// The seat as the guest runtime takes it.
-pub(super) fn caller(seat: Seat) -> guest::Caller {
-    Some(Box::new(seat))
-}
-
 /// Sends a frame and waits until it is written. Errs if the client is gone.
-async fn deliver(frames: &FrameSender, message: bytes::Bytes) -> Result<(), ()> {
+pub(super) async fn deliver(frames: &FrameSender, message: bytes::Bytes) -> Result<(), ()> {
     let (written, on_the_wire) = oneshot::channel();
     frames.send(Frame { message, written: Some(written) }).await.map_err(|_| ())?;
     on_the_wire.await.map_err(|_| ())
@@ -103,7 +107,8 @@ impl guest::CallContext for Seat {
     }
 
     fn change(&mut self, change: Change) {
-        // Lists are asked once per version and nobody can subscribe yet, so a change concerns nobody.
-        tracing::debug!("announced: {change:?}");
+        if let Some(voice) = &self.voice {
+            voice.announce(change);
+        }
     }
 }

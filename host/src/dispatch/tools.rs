@@ -1,7 +1,7 @@
 //! `tools/call`: arguments are validated before the guest runs, structured content after.
 
 use super::questions::Turn;
-use super::seat::{Seat, caller};
+use super::seat::Seat;
 use super::{Scope, bad_output, failed};
 use crate::convert;
 use crate::guest;
@@ -17,16 +17,16 @@ impl Scope<'_> {
         let named = self.view.tool(name).ok_or_else(|| not_found(name))?;
         let arguments: String = arguments.map_or_else(|| "{}".into(), |arguments| Box::<str>::from(arguments).into());
         let turn = self.turn(seat.context_mut(), Method::CallTool, name, || arguments.clone())?;
-        let outcome = run(named, &turn, seat, arguments).await;
+        let outcome = run(named, &turn, seat.of(self.voice(&named.guest)), arguments).await;
         turn.conclude(outcome)
     }
 }
 
-async fn run(named: &ViewTool, turn: &Turn<'_>, seat: Seat, arguments: String) -> Outcome {
+async fn run(named: &ViewTool, turn: &Turn<'_>, caller: guest::Caller, arguments: String) -> Outcome {
     let (name, guest) = (turn.name(), &named.guest);
     let tool = named.tool().ok_or_else(|| not_found(name))?;
     check_arguments(tool, &arguments)?;
-    let answer = guest.version.call_tool(caller(seat), tool.listed.name.clone(), arguments).await;
+    let answer = guest.version.call_tool(caller, tool.listed.name.clone(), arguments).await;
     let outcome = answer.map_err(|failure| match failure {
         guest::Failure::Guest(types::Error::NotFound(_)) => not_found(name),
         other => failed(guest, "tool", name, other),

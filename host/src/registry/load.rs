@@ -5,6 +5,7 @@
 use super::schema::Schema;
 use super::template::UriTemplate;
 use super::{Loaded, Template, Tool};
+use crate::changes::Lists;
 use crate::config::{GuestConfig, Limits};
 use crate::convert;
 use crate::guest::{self, Engines, Failure, Settings, Version};
@@ -34,20 +35,15 @@ pub async fn load(engines: &Engines, file: &Path, config: &GuestConfig, settings
         name: version.name().into(),
         info,
         instructions,
-        tools: Vec::new(),
-        prompts: Vec::new(),
-        templates: Vec::new(),
-        uris: Mutex::new(HashSet::new()),
+        config: config.clone(),
+        tools: Arc::default(),
+        prompts: Arc::default(),
+        templates: Arc::default(),
+        uris: Arc::new(Mutex::new(HashSet::new())),
         version: version.clone(),
     };
-    if exports.tools {
-        loaded.tools = tools(&version, config, limits).await.context("`list-tools` failed")?;
-    }
-    if exports.prompts {
-        loaded.prompts = prompts(&version, limits).await.context("`list-prompts` failed")?;
-    }
+    renew(&mut loaded, Lists { tools: true, prompts: true, resources: true }, limits).await?;
     if exports.resources {
-        loaded.templates = templates(&version, limits).await.context("`list-templates` failed")?;
         // Only to know whose URIs these are: lists of resources are asked again for each client. A guest may refuse to list
         // without one, which is no reason not to serve it.
         if let Ok(page) = version.list_resources(None, None).await {
@@ -55,6 +51,21 @@ pub async fn load(engines: &Engines, file: &Path, config: &GuestConfig, settings
         }
     }
     Ok(loaded)
+}
+
+/// Asks a guest's lists (again): those that are named, as far as the guest has them.
+pub async fn renew(loaded: &mut Loaded, lists: Lists, limits: &Limits) -> Result<()> {
+    let (version, exports) = (&loaded.version, loaded.version.exports());
+    if lists.tools && exports.tools {
+        loaded.tools = Arc::new(tools(version, &loaded.config, limits).await.context("`list-tools` failed")?);
+    }
+    if lists.prompts && exports.prompts {
+        loaded.prompts = Arc::new(prompts(version, limits).await.context("`list-prompts` failed")?);
+    }
+    if lists.resources && exports.resources {
+        loaded.templates = Arc::new(templates(version, limits).await.context("`list-templates` failed")?);
+    }
+    Ok(())
 }
 
 /// Follows a guest's cursors to the end of a list.

@@ -103,7 +103,7 @@ impl View {
             for index in 0..guest.tools.len() {
                 view.add_tool(&guest, index, prefixed)?;
             }
-            for prompt in &guest.prompts {
+            for prompt in guest.prompts.iter() {
                 view.add_prompt(&guest, prompt, prefixed)?;
             }
             view.templates.extend(guest.templates.iter().map(|template| template.listed.clone()));
@@ -147,7 +147,7 @@ impl View {
     fn report_overlaps(&self) {
         let mut owner: HashMap<&str, &str> = HashMap::new();
         for guest in &self.guests {
-            for template in &guest.templates {
+            for template in guest.templates.iter() {
                 if let Some(first) = owner.insert(&template.listed.uri_template, &guest.name)
                     && first != &*guest.name
                 {
@@ -244,7 +244,7 @@ fn warn_of_strict_clients(kind: &str, name: &str, guest: &Loaded) {
 }
 
 fn peer_config(config: &Config, server_info: &model::Implementation, transport: TransportKind) -> PeerConfig {
-    let limits = &config.limits;
+    let (limits, streams) = (&config.limits, &config.streams);
     let mode = match config.server.mode {
         Mode::Modern => guesthouse_protocol::Mode::Modern,
         Mode::Handshake => guesthouse_protocol::Mode::Handshake,
@@ -260,6 +260,9 @@ fn peer_config(config: &Config, server_info: &model::Implementation, transport: 
         },
         request_ids_max: limits.request_ids,
         in_flight_max: limits.requests_per_peer,
+        subscriptions_max: streams.listeners_per_peer,
+        subscription_uris_max: streams.uris,
+        subscription_uri_bytes_max: usize::try_from(streams.uri_bytes.0).unwrap_or(usize::MAX),
         waiting_max: limits.questions_per_peer,
         question_time_ms: limits.question_time.0,
         ..PeerLimits::default()
@@ -276,7 +279,8 @@ fn capabilities(guests: &[Arc<Loaded>]) -> model::Capabilities {
         prompts: any(|guest| guest.version.exports().prompts),
         completions: any(|guest| guest.version.exports().completion),
         logging: true,
-        ..model::Capabilities::default()
+        list_changed: true,
+        subscribe: any(|guest| guest.version.exports().resources),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::json::is_object;
 use crate::message::{Params, entries, integer, text};
 use crate::method::Method;
 use crate::revision::{Era, Revision};
+use crate::subscription::Filter;
 
 /// What to do about a request whose parameters are sound.
 pub(crate) enum Asked {
@@ -42,6 +43,7 @@ pub(crate) fn asked(method: Method, params: &Params<'_>) -> Result<Asked, RpcErr
         Method::ReadResource => Request::ReadResource { uri: required_text(params, "uri")? },
         Method::Subscribe => Request::Subscribe { uri: required_text(params, "uri")? },
         Method::Unsubscribe => Request::Unsubscribe { uri: required_text(params, "uri")? },
+        Method::Listen => Request::Listen(Filter::read(params)?),
         Method::GetPrompt => Request::GetPrompt {
             name: required_text(params, "name")?,
             arguments: match params.get("arguments") {

@@ -63,6 +63,12 @@ impl Refused {
     fn plain(error: RpcError) -> Refused {
         Refused { error, status: 200, retry_after_s: None }
     }
+
+    /// There is no room now.
+    fn busy() -> Refused {
+        let (error, status) = busy(RETRY_AFTER_S);
+        Refused { error, status, retry_after_s: Some(RETRY_AFTER_S) }
+    }
 }
 
 impl Peer {
@@ -103,6 +109,10 @@ impl Peer {
         let Asked::Run(request) = asked else {
             return Ok(Admitted::Done(revision));
         };
+        if let Request::Listen(filter) = &request {
+            filter.check(&self.config.limits).map_err(Refused::plain)?;
+            self.check_subscriptions()?;
+        }
         let caller = Caller {
             revision,
             client_info: meta.client_info.map(shared),
@@ -192,8 +202,15 @@ impl Peer {
         if self.in_flight.len().saturating_sub(self.waiting()) < self.config.limits.in_flight_max {
             return Ok(());
         }
-        let (error, status) = busy(RETRY_AFTER_S);
-        Err(Refused { error, status, retry_after_s: Some(RETRY_AFTER_S) })
+        Err(Refused::busy())
+    }
+
+    fn check_subscriptions(&self) -> Result<(), Refused> {
+        let open = self.in_flight.iter().filter(|running| running.method == Method::Listen).count();
+        if open < self.config.limits.subscriptions_max {
+            return Ok(());
+        }
+        Err(Refused::busy())
     }
 
     fn start(&mut self, ready: Ready, caller: Caller, place: Option<Place>) -> Box<Call> {

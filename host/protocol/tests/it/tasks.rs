@@ -17,9 +17,7 @@ pub(crate) fn reply(name: &str) -> Reply {
         "task_cancelled" => Reply::TaskCancelled(Box::new(task)),
         "tasks" => Reply::Tasks(TaskPage { tasks: vec![task], next_cursor: Some("next".into()) }),
         "task_result" => Reply::TaskResult(Box::new(finished()), task.id),
-        "task_asks" => {
-            Reply::InputRequired(Box::new(InputRequired { questions: questions(), task: Some(task.id), ..Default::default() }))
-        }
+        "task_asks" => Reply::InputRequired(Box::new(InputRequired { questions: questions(), task: Some(task.id), ..Default::default() })),
         _ => panic!("no such reply: {reply}"),
     }
 }

@@ -1,7 +1,10 @@
 //! Sessions without HTTP: how they are found, cancelled, idle and ended.
 
+use super::super::sessions::Sessions;
+use super::super::streams::Step;
 use super::*;
 use crate::config::Config;
+use crate::config::units::Span;
 use crate::transport::testing::{Fake, reaches};
 use guesthouse_protocol::TransportKind;
 use guesthouse_protocol::message::parse;
@@ -9,15 +12,30 @@ use guesthouse_protocol::message::parse;
 const IDLE: Duration = Duration::from_secs(60);
 const BOTH: Accepts = Accepts { json: true, events: true };
 
+fn sessions(len_max: usize) -> Sessions {
+    let mut config = Config::default();
+    config.limits.sessions = len_max;
+    config.limits.session_idle = Span(IDLE.as_millis().try_into().unwrap());
+    Sessions::new(&config)
+}
+
+/// The response, where nothing precedes it.
+async fn end(mut reader: Reader) -> Option<Outgoing> {
+    match std::future::poll_fn(|context| reader.poll_step(context)).await {
+        Step::Answer(outgoing) => outgoing,
+        Step::Event(..) | Step::Over => panic!("something else came"),
+    }
+}
+
 async fn opened(fake: &Arc<Fake>, sessions: &Sessions) -> Arc<Session> {
     let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
     let mut peer = Peer::new(config);
     let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}"#;
     let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
     let id = call.id;
-    let outcome = fake.run(&Endpoint::Merged, *call, None).await;
+    let outcome = fake.run(&Endpoint::Merged, *call, Line::default()).await;
     peer.finish(id, outcome);
-    let id = sessions.reserve().unwrap().open(Endpoint::Merged, peer).unwrap();
+    let id = sessions.reserve().unwrap().open(Endpoint::Merged, peer, fake.hub().session(Endpoint::Merged)).unwrap();
     sessions.find(id.to_str().unwrap(), &Endpoint::Merged).unwrap()
 }
 
@@ -29,16 +47,16 @@ fn receive(fake: &Arc<Fake>, session: &Arc<Session>, message: &str) -> Received 
 #[tokio::test]
 async fn a_session_expires_when_it_is_idle_and_not_while_a_call_runs() {
     let fake = Fake::new(Config::default());
-    let sessions = Sessions::new(10, IDLE);
+    let sessions = sessions(10);
     let session = opened(&fake, &sessions).await;
-    let len = || lock(&sessions.table).open.len();
+    let len = || sessions.len();
     let later = Instant::now() + IDLE * 2;
     let wait = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#;
-    let Received::Exchange(mut exchange) = receive(&fake, &session, wait) else { panic!("there is no exchange") };
+    let Received::Calls(reader) = receive(&fake, &session, wait) else { panic!("there is no call") };
     sessions.sweep(later);
     assert_eq!(len(), 1);
     fake.release.add_permits(1);
-    assert!(exchange.end().await.is_some());
+    assert!(end(reader).await.is_some());
     sessions.sweep(Instant::now() + IDLE / 2);
     assert_eq!(len(), 1);
     sessions.sweep(later);
@@ -70,7 +88,7 @@ async fn a_session_whose_client_is_asked_is_not_idle() {
 
 #[tokio::test]
 async fn a_place_that_was_kept_and_not_used_is_free_again() {
-    let sessions = Sessions::new(1, IDLE);
+    let sessions = sessions(1);
     let place = sessions.reserve();
     assert!(place.is_some());
     assert!(sessions.reserve().is_none());
@@ -85,7 +103,7 @@ async fn a_place_that_was_kept_and_not_used_is_free_again() {
 #[tokio::test]
 async fn a_batch_is_answered_when_its_last_call_ends_or_is_cancelled() {
     let fake = Fake::new(Config::default());
-    let sessions = Sessions::new(1, IDLE);
+    let sessions = sessions(1);
     let session = opened(&fake, &sessions).await;
     lock(&session.state).peer = {
         let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
@@ -93,15 +111,15 @@ async fn a_batch_is_answered_when_its_last_call_ends_or_is_cancelled() {
         let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
         let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
         let id = call.id;
-        peer.finish(id, fake.run(&Endpoint::Merged, *call, None).await);
+        peer.finish(id, fake.run(&Endpoint::Merged, *call, Line::default()).await);
         peer
     };
     let batch = r#"[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}},{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}]"#;
-    let Received::Exchange(mut exchange) = receive(&fake, &session, batch) else { panic!("there is no exchange") };
+    let Received::Calls(reader) = receive(&fake, &session, batch) else { panic!("there is no call") };
     reaches(&fake.begun, 4).await;
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
     assert!(matches!(receive(&fake, &session, cancel), Received::Nothing));
-    let answer = exchange.end().await.unwrap();
+    let answer = end(reader).await.unwrap();
     let answer = std::str::from_utf8(&answer.message).unwrap();
     assert!(answer.starts_with('[') && answer.contains("\"id\":3") && !answer.contains("\"id\":2"), "{answer}");
     assert!(lock(&session.state).running.is_empty());
