@@ -43,12 +43,12 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Name in the server information of the merged endpoint.
-    pub name: String,
+    /// Name in the server information of the merged endpoint; absent, the only guest's or `guesthouse`.
+    pub name: Option<String>,
     /// Title there.
     pub title: Option<String>,
     /// Version there.
-    pub version: String,
+    pub version: Option<String>,
     /// Instructions there; the guests' own are appended under their names.
     pub instructions: Option<String>,
     /// Whether results of the modern era carry the server information in `_meta`.
@@ -70,9 +70,9 @@ pub struct ServerConfig {
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
-            name: "guesthouse".into(),
+            name: None,
             title: None,
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: None,
             instructions: None,
             server_info: true,
             listen: SocketAddr::from(([127, 0, 0, 1], 8642)),

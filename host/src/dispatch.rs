@@ -91,7 +91,10 @@ impl Dispatcher {
     pub fn new(registry: Registry, sealer: Sealer, config: &Config) -> Self {
         let sealer = Arc::new(sealer);
         let seal = &config.seal;
-        let states = States::new(sealer.clone(), seal.ttl.0 / 1_000, seal.skew.0.div_ceil(1_000), seal.single_use);
+        // A state that fills the client's next message leaves no room for the answers.
+        let state_len_max = usize::try_from(config.limits.message.0 / 2).unwrap_or(usize::MAX);
+        let states =
+            States::new(sealer.clone(), seal.ttl.0 / 1_000, seal.skew.0.div_ceil(1_000), seal.single_use).with_len_max(state_len_max);
         let news = News::new(registry, config);
         Self {
             _teller: Teller::start(&news),

@@ -5,6 +5,7 @@
 pub mod load;
 pub mod schema;
 pub mod template;
+mod uris;
 mod view;
 
 pub use view::{View, ViewPrompt, ViewTool};
@@ -18,9 +19,7 @@ use schema::Schema;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use template::UriTemplate;
-
-/// Most resource URIs of one guest whose owner is remembered.
-const KNOWN_URIS_MAX: usize = 100_000;
+use uris::KnownUris;
 
 /// Which guests a client reaches: all of them merged, or one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,8 +67,32 @@ pub struct Loaded {
     pub prompts: Arc<Vec<Arc<model::Prompt>>>,
     /// Its resource templates.
     pub templates: Arc<Vec<Template>>,
+    /// How long its lists stay fresh.
+    pub hints: Hints,
     /// URIs that it is known to have listed, to find the owner of one on the merged endpoint.
-    uris: Arc<Mutex<std::collections::HashSet<String>>>,
+    uris: Arc<Mutex<KnownUris>>,
+}
+
+/// How long the lists that are asked once per version stay fresh, and for whom. None: nobody said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Of `tools/list`.
+    pub tools: Option<model::CacheHint>,
+    /// Of `prompts/list`.
+    pub prompts: Option<model::CacheHint>,
+    /// Of `resources/templates/list`.
+    pub templates: Option<model::CacheHint>,
+}
+
+/// How fresh a list is that is made of several: as the least fresh, and public only if all are.
+fn least_fresh(hints: impl IntoIterator<Item = Option<model::CacheHint>>) -> Option<model::CacheHint> {
+    let mut hints = hints.into_iter();
+    let first = hints.next()??;
+    hints.try_fold(first, |least, hint| {
+        let hint = hint?;
+        let scope = if least.scope == model::CacheScope::Private { least.scope } else { hint.scope };
+        Some(model::CacheHint { ttl_ms: least.ttl_ms.min(hint.ttl_ms), scope })
+    })
 }
 
 /// A tool with its compiled schemas.
@@ -95,15 +118,7 @@ pub struct Template {
 impl Loaded {
     /// Remembers who listed these URIs, up to a bound.
     pub fn remember_uris<'a>(&self, uris: impl Iterator<Item = &'a str>) {
-        let mut known = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
-        for uri in uris {
-            if known.len() >= KNOWN_URIS_MAX {
-                return;
-            }
-            if !known.contains(uri) {
-                known.insert(uri.to_owned());
-            }
-        }
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner).remember(uris);
     }
 
     fn listed_uri(&self, uri: &str) -> bool {
@@ -120,6 +135,7 @@ impl Loaded {
 pub struct Registry {
     merged: Arc<View>,
     single: HashMap<Arc<str>, Arc<View>>,
+    prefixed: bool,
 }
 
 impl Registry {
@@ -127,17 +143,21 @@ impl Registry {
     ///
     /// `started_with` counts the guests that were asked for, loaded or not: a guest that is mended later must not rename
     /// what the others serve.
-    pub fn new(config: &Config, mut guests: Vec<Arc<Loaded>>, started_with: usize) -> Result<Self> {
-        guests.sort_by(|a, b| a.name.cmp(&b.name));
+    pub fn new(config: &Config, guests: Vec<Arc<Loaded>>, started_with: usize) -> Result<Self> {
         let prefixed = match config.server.prefix {
             Prefix::Auto => started_with > 1,
             Prefix::Always => true,
             Prefix::Never => false,
         };
+        Self::of(config, guests, prefixed)
+    }
+
+    fn of(config: &Config, mut guests: Vec<Arc<Loaded>>, prefixed: bool) -> Result<Self> {
+        guests.sort_by(|a, b| a.name.cmp(&b.name));
         let single =
             guests.iter().map(|guest| Ok((guest.name.clone(), Arc::new(View::of_guest(config, guest.clone())?)))).collect::<Result<_>>()?;
         let merged = Arc::new(View::merged(config, guests, prefixed)?);
-        Ok(Self { merged, single })
+        Ok(Self { merged, single, prefixed })
     }
 
     /// What a client of this endpoint sees; `None` if there is no such guest.
@@ -154,11 +174,31 @@ impl Registry {
             let same = guest.name == renewed.name && guest.version.digest() == renewed.version.digest();
             if same { renewed.clone() } else { guest.clone() }
         };
-        Self::new(config, self.guests().iter().map(renew).collect())
+        Self::of(config, self.guests().iter().map(renew).collect(), self.prefixed)
     }
 
     /// All guests, by name.
     pub fn guests(&self) -> &[Arc<Loaded>] {
         self.merged.guests()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::CacheScope::{Private, Public};
+
+    #[test]
+    fn a_merged_list_is_as_fresh_as_its_least_fresh_part() {
+        let hint = |ttl_ms, scope| Some(model::CacheHint { ttl_ms, scope });
+        for (hints, expected) in [
+            (vec![], None),
+            (vec![hint(5, Public)], hint(5, Public)),
+            (vec![hint(5, Public), hint(3, Public)], hint(3, Public)),
+            (vec![hint(5, Private), hint(9, Public)], hint(5, Private)),
+            (vec![hint(5, Public), None], None),
+        ] {
+            assert_eq!(least_fresh(hints.clone()), expected, "{hints:?}");
+        }
     }
 }

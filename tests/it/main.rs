@@ -1,5 +1,6 @@
 //! Integration tests: the whole host, over every transport.
 
+mod changes;
 mod cli;
 mod dispatch;
 mod limits;

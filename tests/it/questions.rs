@@ -98,8 +98,8 @@ async fn answers_of_all_rounds_are_kept() {
     assert_eq!(asked(&first), ["step1"]);
     let second = call(&client, TWO_ROUNDS, json!({ "step1": form(json!({ "name": "Jo" })) }), &first["result"]["requestState"]).await;
     assert_eq!(asked(&second), ["step2"]);
-    let third = call(&client, TWO_ROUNDS, json!({ "step2": form(json!({ "value": "7" })) }), &second["result"]["requestState"]).await;
-    assert!(text(&third).contains("Jo") && text(&third).contains('7'), "{third}");
+    let third = call(&client, TWO_ROUNDS, json!({ "step2": form(json!({ "color": "blue" })) }), &second["result"]["requestState"]).await;
+    assert!(text(&third).contains("Jo") && text(&third).contains("blue"), "{third}");
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_prompt_asks_too() {
     assert_eq!(asked(&first), ["user_context"]);
     let params = json!({
         "name": PROMPT,
-        "inputResponses": { "user_context": form(json!({ "value": "tests" })) },
+        "inputResponses": { "user_context": form(json!({ "context": "tests" })) },
         "requestState": first["result"]["requestState"],
     });
     let second = modern(&client, "prompts/get", params).await;
@@ -134,7 +134,7 @@ async fn state_that_is_not_what_it_was_is_refused() {
     let client = host.connect(None).unwrap();
     let first = call(&client, WITH_STATE, Value::Null, &Value::Null).await;
     let state = first["result"]["requestState"].as_str().unwrap();
-    let yes = json!({ "confirm": form(json!({ "confirm": true })) });
+    let yes = json!({ "confirm": form(json!({ "ok": true })) });
     let mut segments: Vec<&str> = state.split('.').collect();
     segments[1] = "other";
     let tampered = format!("{}A{}", &state[..40], &state[41..]);
@@ -169,7 +169,7 @@ async fn state_may_be_for_one_use() {
     let tries: Vec<_> = (0..20)
         .map(|_| {
             let (client, state) = (client.clone(), state.clone());
-            tokio::spawn(async move { call(&client, WITH_STATE, json!({ "confirm": form(json!({ "confirm": true })) }), &state).await })
+            tokio::spawn(async move { call(&client, WITH_STATE, json!({ "confirm": form(json!({ "ok": true })) }), &state).await })
         })
         .collect();
     let mut won = 0;
@@ -238,7 +238,7 @@ async fn a_handshake_client_is_asked_while_it_waits() {
         let fields = params["requestedSchema"]["properties"].as_object();
         Ok(match method {
             "elicitation/create" if fields.is_some_and(|fields| fields.contains_key("name")) => form(json!({ "name": "Jo" })),
-            "elicitation/create" => form(json!({ "value": "7" })),
+            "elicitation/create" => form(json!({ "color": "blue", "context": "blue" })),
             "sampling/createMessage" => greeting(),
             _ => json!({ "roots": [] }),
         })
@@ -248,9 +248,9 @@ async fn a_handshake_client_is_asked_while_it_waits() {
         let three = client.request_as_is("tools/call", params(THREE)).await.unwrap();
         assert_eq!(text(&three), "Jo: Welcome (0 roots)");
         let rounds = client.request_as_is("tools/call", params(TWO_ROUNDS)).await.unwrap();
-        assert!(text(&rounds).contains("Jo") && text(&rounds).contains('7'), "{rounds}");
+        assert!(text(&rounds).contains("Jo") && text(&rounds).contains("blue"), "{rounds}");
         let prompt = client.request_as_is("prompts/get", json!({ "name": PROMPT }).as_object().unwrap().clone()).await.unwrap();
-        assert!(prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains('7'), "{prompt}");
+        assert!(prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("blue"), "{prompt}");
         let mut methods = methods.lock().unwrap().clone();
         methods.sort();
         let elicited = ["elicitation/create"; 4];

@@ -16,6 +16,10 @@
 //! - `modern` and `handshake`: what is particular to the two eras. The era is chosen for each request.
 //! - [`http`]: the rules of Streamable HTTP. [`framing`]: lines and server-sent events.
 //!
+//! A call that asks the client first ends with questions ([`model::questions`]). In the modern era they are its result; in
+//! the handshake era the peer sends them as requests of its own, and makes another [`Effect::Run`] of the same call when they
+//! are answered.
+//!
 //! A handshake session goes: new → (`initialize`) opening → (its answer) open; a failed `initialize` leads back to
 //! new. The modern era has no states at all.
 

@@ -80,3 +80,6 @@ pub(crate) async fn pass_on(
     }
     Ok(Reply::Empty)
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,3 +179,56 @@ fn name_elicitations(asked: &mut InputRequired) -> anyhow::Result<()> {
 fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use guesthouse_protocol::model::questions::Asked;
+
+    fn raw(text: &str) -> Json {
+        RawValue::from_string(text.into()).unwrap()
+    }
+
+    #[test]
+    fn answers_that_nobody_asked_for_are_bounded_and_have_a_shape() {
+        let given: HashMap<String, Json> = (0..100).map(|at| (format!("k{at}"), raw(r#"{"action":"accept"}"#))).collect();
+        assert_eq!(unsealed(given).answers.len(), QUESTIONS_MAX);
+        let given = HashMap::from([("a".into(), raw("12345")), ("b".into(), raw(r#"{"roots":[]}"#))]);
+        let rounds = unsealed(given);
+        assert_eq!((rounds.round, rounds.answers.len()), (1, 1));
+        assert!(rounds.answer("b").is_some());
+    }
+
+    #[test]
+    fn every_address_to_visit_gets_a_name_unless_it_has_one() {
+        let ask = |params: &str| Asked { key: params.len().to_string(), question: Question::Elicit(raw(params)) };
+        let questions = vec![
+            ask(r#"{"mode":"url","url":"https://example.com"}"#),
+            ask(r#"{"mode":"url","url":"https://example.com/1"}"#),
+            ask(r#"{"mode":"url","elicitationId":"mine"}"#),
+            ask(r#"{"message":"m"}"#),
+        ];
+        let mut asked = InputRequired { questions, ..InputRequired::default() };
+        name_elicitations(&mut asked).unwrap();
+        let ids: Vec<Option<String>> = asked
+            .questions
+            .iter()
+            .map(|asked| {
+                let params: Value = serde_json::from_str(asked.question.params().unwrap().get()).unwrap();
+                params["elicitationId"].as_str().map(str::to_owned)
+            })
+            .collect();
+        assert!(ids[0].as_ref().is_some_and(|id| id.len() >= 20) && ids[0] != ids[1], "{ids:?}");
+        assert_eq!((ids[2].as_deref(), ids[3].as_deref()), (Some("mine"), None));
+    }
+
+    #[test]
+    fn a_long_form_is_not_sealed_along() {
+        let form = |len: usize| {
+            let schema = format!(r#"{{"type":"object","title":"{}","properties":{{}}}}"#, "x".repeat(len));
+            Question::Elicit(raw(&format!(r#"{{"message":"m","requestedSchema":{schema}}}"#)))
+        };
+        assert!(matches!(expected(&form(10)), Expected::Form(Some(_))));
+        assert_eq!(expected(&form(SEALED_FORM_BYTES_MAX)), Expected::Form(None));
+    }
+}

@@ -1,12 +1,14 @@
 //! What one endpoint serves: names, and which guest's tool, prompt or resource each of them stands for.
 
-use super::{Loaded, Template, Tool};
+use super::{Hints, Loaded, Template, Tool, least_fresh};
 use crate::config::{Config, Mode};
 use anyhow::{Result, bail};
 use guesthouse_protocol::{ParseLimits, PeerConfig, PeerLimits, TransportKind, model};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Who the merged endpoint says it is.
+const DEFAULT_NAME: &str = "guesthouse";
 /// Longest tool or prompt name that every known client accepts.
 const SAFE_NAME_LEN_MAX: usize = 64;
 
@@ -15,6 +17,8 @@ pub struct View {
     guests: Vec<Arc<Loaded>>,
     /// The answer to `initialize` and `server/discover`.
     pub profile: model::Profile,
+    /// How long the lists below stay fresh.
+    pub hints: Hints,
     /// In the order of listing: guests by name, within a guest its own order.
     pub tools: Vec<ViewTool>,
     /// Likewise.
@@ -64,26 +68,30 @@ impl View {
         Self::new(config, profile, vec![guest], false)
     }
 
-    /// All guests; with one, its own identity, else the host's.
+    /// All guests.
     pub(super) fn merged(config: &Config, guests: Vec<Arc<Loaded>>, prefixed: bool) -> Result<Self> {
         let server = &config.server;
         let capabilities = capabilities(&guests);
-        let profile = match guests.as_slice() {
-            [guest] => {
-                model::Profile { server_info: guest.info.clone(), instructions: guest.instructions.clone(), capabilities, cache: None }
-            }
-            _ => model::Profile {
-                server_info: model::Implementation {
-                    name: server.name.clone(),
-                    version: server.version.clone(),
-                    title: server.title.clone(),
-                    ..model::Implementation::default()
-                },
-                instructions: instructions(server.instructions.as_deref(), &guests),
-                capabilities,
-                cache: None,
+        // With one guest its own identity is the server's, except for what the operator says.
+        let own = match guests.as_slice() {
+            [guest] => guest.info.clone(),
+            _ => model::Implementation {
+                name: DEFAULT_NAME.into(),
+                version: env!("CARGO_PKG_VERSION").into(),
+                ..model::Implementation::default()
             },
         };
+        let server_info = model::Implementation {
+            name: server.name.clone().unwrap_or(own.name),
+            version: server.version.clone().unwrap_or(own.version),
+            title: server.title.clone().or(own.title),
+            ..own
+        };
+        let instructions = match (guests.as_slice(), &server.instructions) {
+            ([guest], None) => guest.instructions.clone(),
+            (_, own) => instructions(own.as_deref(), &guests),
+        };
+        let profile = model::Profile { server_info, instructions, capabilities, cache: None };
         Self::new(config, profile, guests, prefixed)
     }
 
@@ -92,6 +100,11 @@ impl View {
         let mut view = Self {
             peers: [peer(TransportKind::Stdio), peer(TransportKind::Http), peer(TransportKind::Memory)],
             profile,
+            hints: Hints {
+                tools: least_fresh(guests.iter().filter(|guest| guest.version.exports().tools).map(|guest| guest.hints.tools)),
+                prompts: least_fresh(guests.iter().filter(|guest| guest.version.exports().prompts).map(|guest| guest.hints.prompts)),
+                templates: least_fresh(guests.iter().filter(|guest| guest.version.exports().resources).map(|guest| guest.hints.templates)),
+            },
             tools: Vec::new(),
             prompts: Vec::new(),
             templates: Vec::new(),

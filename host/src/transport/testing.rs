@@ -1,8 +1,8 @@
 //! A service without guests, for the transports' own tests: tools that answer, wait, report and fail on demand.
 
 use super::Service;
-use crate::config::{Config, Mode};
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
+use crate::config::{Config, Mode};
 use crate::dispatch::{Frame, FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
@@ -17,10 +17,14 @@ use guesthouse_protocol::{
 };
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// Arguments of the tool `region` are repeated in a header.
 const REGION_SCHEMA: &str = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
+
+/// Nothing here takes long; a test that hangs should say where.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The service. `/mcp` and `/mcp/one` are served.
 pub(super) struct Fake {
@@ -207,7 +211,9 @@ impl Drop for Running<'_> {
 
 /// Waits until a counter has that value.
 pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
-    counter.subscribe().wait_for(|count| *count >= value).await.unwrap();
+    let mut counter = counter.subscribe();
+    let reached = tokio::time::timeout(PATIENCE, counter.wait_for(|count| *count >= value)).await;
+    assert!(reached.is_ok(), "the count stays below {value}");
 }
 
 async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
@@ -223,8 +229,15 @@ fn text(text: &str) -> Reply {
 }
 
 fn profile() -> Profile {
-    let capabilities =
-        Capabilities { tools: true, prompts: true, resources: true, subscribe: true, list_changed: true, logging: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tools: true,
+        prompts: true,
+        resources: true,
+        subscribe: true,
+        list_changed: true,
+        logging: true,
+        ..Capabilities::default()
+    };
     let server_info = Implementation { name: "fake".into(), version: "1".into(), ..Implementation::default() };
     Profile { server_info, capabilities, ..Profile::default() }
 }

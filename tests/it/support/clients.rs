@@ -135,8 +135,10 @@ impl Client {
         self.schemas.sent(&message.to_string(), session);
         let (notifications, answer) = self.exchange(method, &message).await;
         let revision = session.unwrap_or(Revision::LATEST_MODERN);
-        for notification in &notifications {
-            assert_eq!(self.schemas.notification_problem(notification, revision), None, "{notification}");
+        for message in &notifications {
+            let asks = message.get("id").is_some();
+            let problem = if asks { self.schemas.asked_problem(message) } else { self.schemas.notification_problem(message, revision) };
+            assert_eq!(problem, None, "{message}");
         }
         assert_eq!(self.schemas.answer_problem(&answer), None, "{answer}");
         answer

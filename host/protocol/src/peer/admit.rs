@@ -181,7 +181,7 @@ impl Peer {
         self.check_id(&id)?;
         self.check_room()?;
         let call = CallId(self.count.wrapping_add(1));
-        let mut session = Session::open(&asked, call, self.config.limits.request_ids_max);
+        let mut session = Session::open(&asked, call, self.config.limits.request_ids_max).map_err(Refused::plain)?;
         session.use_id(&id).map_err(Refused::bad)?;
         let caller = Caller::of_session(&session);
         self.session = Some(Box::new(session));

@@ -164,6 +164,10 @@ fn questions_that_nobody_could_answer_are_the_handlers_fault() {
         (one("a", r#"{"message":"m","mode":"url","url":"nowhere"}"#), InternalKind::InvalidOutput),
         (vec![Asked { key: "a".into(), question: question("nested") }], InternalKind::InvalidOutput),
         (vec![Asked { key: "a".into(), question: Question::Sample(raw("{}")) }], InternalKind::InvalidOutput),
+        (
+            vec![Asked { key: "a".into(), question: Question::Sample(raw(r#"{"maxTokens":1,"messages":[{"role":"user"}]}"#)) }],
+            InternalKind::InvalidOutput,
+        ),
     ];
     let all = raw(r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#);
     for (questions, expected) in table {

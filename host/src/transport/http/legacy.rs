@@ -125,7 +125,11 @@ async fn send<S: Service>(server: &Server<S>, parts: &Parts, body: Incoming) -> 
         Ok(Ok(())) => Ok(answer::accepted()),
         Ok(Err(_)) => Err(HttpRefusal::session_not_found()),
         Err(_) => {
-            let error = RpcError::new(error::BUSY, "The server is busy", &serde_json::json!({ "type": "busy", "retryAfterSeconds": RETRY_AFTER_S }));
+            let error = RpcError::new(
+                error::BUSY,
+                "The server is busy",
+                &serde_json::json!({ "type": "busy", "retryAfterSeconds": RETRY_AFTER_S }),
+            );
             Err(HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, &error))
         }
     }
@@ -194,14 +198,6 @@ impl Events for Messages {
 
     fn is_over(&self) -> bool {
         self.over
-    }
-}
-
-impl Connections {
-    /// How many there are.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        lock(&self.0).len()
     }
 }
 

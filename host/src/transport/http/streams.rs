@@ -3,14 +3,15 @@
 //! A stream belongs to the message that opened it, or to the session itself ([`STANDALONE`]). At most one connection
 //! reads a stream; another one that wants to takes its place. What nobody reads is kept, within bounds.
 
+mod budget;
+
+pub(super) use budget::{Budget, ReplayLimits};
 use bytes::Bytes;
 use guesthouse_protocol::Outgoing;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -19,21 +20,6 @@ pub(super) const STANDALONE: u64 = 0;
 
 /// What an event counts in bytes beside its message.
 const EVENT_BYTES: usize = 64;
-
-/// What one session may keep.
-#[derive(Clone, Debug)]
-pub(super) struct ReplayLimits {
-    pub(super) events_max: usize,
-    pub(super) bytes_max: usize,
-    /// How long a stream is kept after its end.
-    pub(super) time: Duration,
-}
-
-/// What all sessions may keep together.
-pub(super) struct Budget {
-    bytes_max: usize,
-    used: AtomicUsize,
-}
 
 /// The streams of a session.
 pub(super) struct Streams {
@@ -101,26 +87,6 @@ pub(super) enum Step {
     Over,
 }
 
-impl Budget {
-    pub(super) fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes_max, used: AtomicUsize::new(0) })
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    #[cfg(test)]
-    pub(super) fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
-}
-
 impl Streams {
     pub(super) fn new(limits: ReplayLimits, budget: Arc<Budget>) -> Arc<Self> {
         let standalone = Stream { begun: true, ..Stream::default() };
@@ -140,7 +106,8 @@ impl Streams {
         let mut table = self.lock();
         table.last_id = table.last_id.saturating_add(1);
         let id = table.last_id;
-        table.streams.insert(id, Stream { is_read: true, ..Stream::default() });
+        let end = table.closed.then_some(End::Unsent(None));
+        table.streams.insert(id, Stream { is_read: true, end, ..Stream::default() });
         table.readers = table.readers.saturating_add(1);
         Reader { streams: self.clone(), stream: id, reader: 0, last: 0 }
     }
@@ -231,15 +198,19 @@ impl Streams {
         }
     }
 
-    /// Ends everything.
+    /// Ends everything. Who reads still gets what was sent before.
     pub(super) fn close(&self) {
         let mut table = self.lock();
         table.closed = true;
-        self.budget.give_back(mem::take(&mut table.bytes));
-        table.order.clear();
-        let streams = mem::take(&mut table.streams);
+        let unread: Vec<u64> = table.streams.iter().filter(|(_, stream)| !stream.is_read).map(|(id, _)| *id).collect();
+        unread.into_iter().for_each(|id| table.remove(self, id));
+        let mut wakers = Vec::new();
+        for stream in table.streams.values_mut() {
+            stream.end.get_or_insert_with(|| if stream.begun { End::Sent(Instant::now()) } else { End::Unsent(None) });
+            wakers.extend(stream.waker.take());
+        }
         drop(table);
-        streams.into_values().filter_map(|stream| stream.waker).for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// No code panics while it holds the lock; were it ever to, the table would still be whole.
@@ -377,8 +348,9 @@ impl Drop for Reader {
         stream.kept.iter_mut().for_each(Kept::tell);
         // What was never kept is lost with the connection.
         stream.kept.retain(|kept| kept.bytes.is_some());
-        // Nobody can come back to a stream of which the client has seen nothing.
-        if !stream.begun {
+        let begun = stream.begun;
+        // Nobody can come back to a stream of which the client has seen nothing, or in a session that has ended.
+        if !begun || table.closed {
             table.remove(&self.streams, self.stream);
         }
         table.readers = table.readers.saturating_sub(1);

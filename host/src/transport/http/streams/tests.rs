@@ -3,6 +3,7 @@
 use super::*;
 use futures_util::FutureExt as _;
 use std::future::poll_fn;
+use std::time::Duration;
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -216,7 +217,11 @@ fn after_the_end_of_the_session_there_is_nothing() {
     let mut reader = streams.open();
     streams.send(reader.stream(), "a".into(), None);
     streams.close();
-    assert_eq!(read(&mut reader), ["."]);
+    assert!(streams.read(reader.stream(), Some(0)).is_none());
+    assert_eq!(read(&mut reader), ["1:a", "."]);
+    drop(reader);
+    assert_eq!((streams.budget.used(), streams.readers()), (0, 0));
     assert!(streams.read(STANDALONE, None).is_none());
     assert!(!streams.send(STANDALONE, "a".into(), None));
+    assert_eq!(read(&mut streams.open()), ["="]);
 }

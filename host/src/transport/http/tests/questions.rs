@@ -1,9 +1,8 @@
 //! Sessions whose client is asked: questions on the call's own stream, answers in POSTs of their own.
 
-use super::client::{Client, PATIENCE, TestServer, request};
+use super::client::{Client, TestServer, request};
 use crate::config::units::Span;
 use crate::transport::testing::reaches;
-use tokio::time::timeout;
 
 const ASK: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Jo"}}}"#;
@@ -22,6 +21,7 @@ async fn asked(server: &TestServer, session: &str) -> Client {
     client.post(&[("mcp-session-id", session)], ASK).await;
     let head = client.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+    assert!(client.chunk().await.ends_with("data: \n\n"), "the stream begins with an event without content");
     let question = client.chunk().await;
     assert!(question.contains("\"elicitation/create\"") && question.contains("\"id\":1"), "{question}");
     client
@@ -45,7 +45,7 @@ async fn an_answer_in_a_post_of_its_own_lets_the_call_go_on() {
     assert_eq!(other.answer().await.status, 200);
     // Once answered, the call waits for its place rather than losing the answer.
     other.call("wait", "").await;
-    timeout(PATIENCE, reaches(&server.fake.begun, 4)).await.unwrap();
+    reaches(&server.fake.begun, 4).await;
     accepted(&server, &session, ANSWER).await;
     server.fake.release.add_permits(1);
     assert!(other.answer().await.body.contains("waited"));
@@ -94,6 +94,8 @@ async fn cancelling_takes_the_question_back() {
     let mut client = server.connect().await;
     client.post(&[("mcp-session-id", &session)], &ASK.replace("\"id\":2", "\"id\":3")).await;
     client.head().await;
+    // An event without content, then the question.
+    client.chunk().await;
     client.chunk().await;
     let mut other = server.connect().await;
     other.send(&request("DELETE /mcp", &[("mcp-session-id", &session)], "")).await;
