@@ -4,6 +4,7 @@ mod changes;
 mod cli;
 mod dispatch;
 mod limits;
+mod matrix;
 mod questions;
 mod samples;
 mod support;
