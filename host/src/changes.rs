@@ -9,7 +9,8 @@ mod queue;
 use crate::config::streams::StreamLimits;
 use crate::registry::Endpoint;
 use futures_util::future::poll_fn;
-use guesthouse_protocol::Event;
+use guesthouse_protocol::model::Task;
+use guesthouse_protocol::{Event, TaskState};
 use queue::{Full, Queue};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,6 +88,8 @@ struct State {
     listeners: HashMap<u64, Entry>,
     subscriptions: usize,
     watches: HashMap<Watched, Watch>,
+    /// Who follows a task.
+    followed: HashMap<Arc<str>, HashSet<u64>>,
     /// Resources that have lost their last watcher, of which their guest has not been told yet.
     unsettled: HashSet<Watched>,
 }
@@ -98,6 +101,7 @@ struct Entry {
     is_subscription: bool,
     watching: HashMap<Arc<str>, Watched>,
     uri_bytes: usize,
+    following: HashSet<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -139,7 +143,7 @@ impl Hub {
         let queue = Arc::new(Queue::new(self.limits.queue_len_max, self.limits.queue_bytes_max, when_full));
         state.last_id = state.last_id.wrapping_add(1);
         let id = state.last_id;
-        let entry = Entry { endpoint, lists, queue: queue.clone(), is_subscription, watching: HashMap::new(), uri_bytes: 0 };
+        let entry = Entry { endpoint, lists, queue: queue.clone(), is_subscription, watching: HashMap::new(), uri_bytes: 0, following: HashSet::new() };
         state.listeners.insert(id, entry);
         Listener { hub: self.clone(), id, queue }
     }
@@ -157,9 +161,19 @@ impl Hub {
                 watchers.filter_map(|id| state.listeners.get(id)).for_each(|entry| entry.queue.push(event.clone()));
                 return;
             }
+            Event::TaskChanged(state) => return self.publish_task(state.0.clone()),
         };
         for entry in state.listeners.values().filter(|entry| wants(&entry.lists) && entry.endpoint.contains(guest)) {
             entry.queue.push(event.clone());
+        }
+    }
+
+    /// Tells everybody who follows a task how it is now. Called in the order in which it changed.
+    pub fn publish_task(&self, task: Arc<Task>) {
+        let state = self.lock();
+        let followers = state.followed.get(task.id.as_str()).into_iter().flatten();
+        for entry in followers.filter_map(|id| state.listeners.get(id)) {
+            entry.queue.push(Event::TaskChanged(TaskState(task.clone())));
         }
     }
 
@@ -207,6 +221,15 @@ impl Hub {
 }
 
 impl State {
+    fn unfollow(&mut self, id: u64, task: &Arc<str>) {
+        if let Some(followers) = self.followed.get_mut(task) {
+            followers.remove(&id);
+            if followers.is_empty() {
+                self.followed.remove(task);
+            }
+        }
+    }
+
     fn unwatch(&mut self, id: u64, watched: Watched) -> bool {
         let Some(watch) = self.watches.get_mut(&watched) else { return false };
         let last = watch.listeners.remove(&id) && watch.listeners.is_empty();
@@ -245,6 +268,29 @@ impl Listener {
         Ok(())
     }
 
+    /// Follows a task: hears how it is now, and whenever it changes. To follow it twice is to follow it once.
+    pub fn follow(&self, task: Arc<Task>) -> Result<(), TooMany> {
+        let mut state = self.hub.lock();
+        let Some(entry) = state.listeners.get_mut(&self.id) else { return Ok(()) };
+        let id: Arc<str> = task.id.as_str().into();
+        if !entry.following.contains(&id) && entry.following.len() >= self.hub.limits.uris_max {
+            return Err(TooMany);
+        }
+        entry.following.insert(id.clone());
+        entry.queue.push(Event::TaskChanged(TaskState(task)));
+        state.followed.entry(id).or_default().insert(self.id);
+        Ok(())
+    }
+
+    /// Follows a task no longer.
+    pub fn unfollow(&self, task: &str) {
+        let mut state = self.hub.lock();
+        let following = state.listeners.get_mut(&self.id).and_then(|entry| entry.following.take(task));
+        if let Some(task) = following {
+            state.unfollow(self.id, &task);
+        }
+    }
+
     /// Watches a resource no longer.
     pub fn unwatch(&self, uri: &str) {
         let mut state = self.hub.lock();
@@ -265,6 +311,9 @@ impl Drop for Listener {
         let Some(entry) = state.listeners.remove(&self.id) else { return };
         if entry.is_subscription {
             state.subscriptions = state.subscriptions.saturating_sub(1);
+        }
+        for task in &entry.following {
+            state.unfollow(self.id, task);
         }
         let mut last = false;
         for watched in entry.watching.into_values() {

@@ -139,7 +139,7 @@ impl Peer {
     /// it is ready.
     pub fn announce(&self, event: &Event) -> Option<Bytes> {
         let session = self.session.as_ref()?;
-        session.initialized.then(|| event.to_session())
+        event.to_session(session.revision).filter(|_| session.initialized)
     }
 
     /// How many calls there are, running or waiting for the client.

@@ -5,6 +5,7 @@ mod time;
 mod wire;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -12,7 +13,7 @@ use super::questions::{Asked, Question};
 use super::{CallToolResult, Reply};
 use crate::error::RpcError;
 use crate::failure::{self, Answer, Outcome};
-use crate::json::{Json, Object, raw, to_raw_written};
+use crate::json::{Object, raw, to_raw_written};
 use crate::message::{entries, meta_key};
 use crate::method::Method;
 use crate::revision::Revision;
@@ -78,9 +79,9 @@ pub enum Over {
 /// The result of a tool, written out, as it is kept.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    newest: Json,
+    newest: Arc<RawValue>,
     /// For 2025-11-25, where that differs.
-    older: Option<Json>,
+    older: Option<Arc<RawValue>>,
     is_error: bool,
 }
 
@@ -217,13 +218,14 @@ impl Over {
 impl Finished {
     /// Writes a result out.
     pub fn of(result: &CallToolResult) -> Finished {
-        let written = |revision| {
-            to_raw_written(|out| {
+        let written = |revision| -> Arc<RawValue> {
+            let written = to_raw_written(|out| {
                 let mut object = Object::new(out);
                 result.write(&mut object, revision);
                 object.optional_object("_meta", result.meta.as_deref());
                 object.end();
-            })
+            });
+            Arc::from(written)
         };
         let newest = written(Revision::LATEST_MODERN);
         let older = Some(written(Revision::LATEST_HANDSHAKE)).filter(|older| older.get() != newest.get());

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use guesthouse_protocol::effect::{Call, CallId, Effect, Outgoing, PeerConfig, TransportKind};
 use guesthouse_protocol::message::{Refusal, parse};
-use guesthouse_protocol::{Event, Failure, Filter, Mode, Peer, Reporter, Request, Revision, Subscription};
+use guesthouse_protocol::{Event, Failure, Filter, Mode, Peer, Reporter, Request, Revision, Subscription, TaskState};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::fixtures;
 use crate::schema::Schemas;
+use crate::{fixtures, tasks};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
@@ -251,6 +251,7 @@ fn event(word: &str) -> Event {
         "tools" => Event::ToolsChanged,
         "prompts" => Event::PromptsChanged,
         "resources" => Event::ResourcesChanged,
+        word if word.starts_with("task-") => Event::TaskChanged(TaskState(Arc::new(tasks::task(&word[5..])))),
         uri => Event::ResourceUpdated { uri: uri.into() },
     }
 }

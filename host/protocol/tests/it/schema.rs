@@ -97,6 +97,12 @@ impl Schemas {
         if let Some(error) = validator.iter_errors(result).next() {
             return Some(format!("{definition}: {error} in {result}"));
         }
+        if definition == "TaskStatusNotification" {
+            // The schema of the result knows the same members as that of the notification.
+            let mut task = result["params"].clone();
+            task["resultType"] = json!("complete");
+            return self.task_problem("GetTaskResult", &task);
+        }
         let empty = matches!(definition, "UpdateTaskResult" | "CancelTaskResult");
         let known = |name: &str| matches!(name, "resultType" | "_meta") || (!empty && TASK_MEMBERS.contains(&name));
         if let Some(unknown) = result.as_object().expect("an object").keys().find(|name| !known(name)) {
@@ -135,9 +141,15 @@ impl Schemas {
             Some("notifications/resources/list_changed") => "ResourceListChangedNotification",
             Some("notifications/resources/updated") => "ResourceUpdatedNotification",
             Some("notifications/cancelled") => "CancelledNotification",
+            Some("notifications/tasks/status") => return self.problem(revision, "Task", &message["params"]),
+            Some("notifications/tasks") => return self.task_problem("TaskStatusNotification", message),
             method => return Some(format!("an unknown notification: {method:?}")),
         };
         let mut message = message.clone();
+        if let Some(members) = message.pointer_mut("/params/notifications").and_then(Value::as_object_mut) {
+            // The extension's; the core does not know it.
+            assert!(members.remove("taskIds").is_none_or(|ids| ids.is_array()));
+        }
         if revision < Revision::V2025_11_25 {
             // These schemas have the envelope apart.
             message.as_object_mut().expect("an object").remove("jsonrpc");
