@@ -161,20 +161,32 @@ impl Hub {
                 watchers.filter_map(|id| state.listeners.get(id)).for_each(|entry| entry.queue.push(event.clone()));
                 return;
             }
-            Event::TaskChanged(state) => return self.publish_task(state.0.clone()),
+            Event::TaskChanged(TaskState(task)) => {
+                drop(state);
+                return self.publish_task(task);
+            }
         };
         for entry in state.listeners.values().filter(|entry| wants(&entry.lists) && entry.endpoint.contains(guest)) {
             entry.queue.push(event.clone());
         }
     }
 
-    /// Tells everybody who follows a task how it is now. Called in the order in which it changed.
-    pub fn publish_task(&self, task: Arc<Task>) {
-        let state = self.lock();
-        let followers = state.followed.get(task.id.as_str()).into_iter().flatten();
-        for entry in followers.filter_map(|id| state.listeners.get(id)) {
-            entry.queue.push(Event::TaskChanged(TaskState(task.clone())));
+    /// Tells everybody who follows a task how it is now. Called in the order in which it changed. Nothing follows on its end.
+    pub fn publish_task(&self, task: &Task) {
+        let mut state = self.lock();
+        let Some(followers) = state.followed.get(task.id.as_str()) else { return };
+        let now = Arc::new(task.clone());
+        for entry in followers.iter().filter_map(|id| state.listeners.get(id)) {
+            entry.queue.push(Event::TaskChanged(TaskState(now.clone())));
         }
+        if task.live().is_none() {
+            state.forget_task(&task.id);
+        }
+    }
+
+    /// Nobody need follow a task any more, since it is gone.
+    pub fn forget_task(&self, task: &str) {
+        self.lock().forget_task(task);
     }
 
     /// Whether anybody watches the resource.
@@ -221,11 +233,19 @@ impl Hub {
 }
 
 impl State {
-    fn unfollow(&mut self, id: u64, task: &Arc<str>) {
+    fn unfollow(&mut self, id: u64, task: &str) {
         if let Some(followers) = self.followed.get_mut(task) {
             followers.remove(&id);
             if followers.is_empty() {
                 self.followed.remove(task);
+            }
+        }
+    }
+
+    fn forget_task(&mut self, task: &str) {
+        for id in self.followed.remove(task).unwrap_or_default() {
+            if let Some(entry) = self.listeners.get_mut(&id) {
+                entry.following.remove(task);
             }
         }
     }
@@ -268,27 +288,25 @@ impl Listener {
         Ok(())
     }
 
-    /// Follows a task: hears how it is now, and whenever it changes. To follow it twice is to follow it once.
-    pub fn follow(&self, task: Arc<Task>) -> Result<(), TooMany> {
+    /// Follows a task: hears whenever it changes. To follow it twice is to follow it once.
+    pub fn follow(&self, task: &str) -> Result<(), TooMany> {
         let mut state = self.hub.lock();
         let Some(entry) = state.listeners.get_mut(&self.id) else { return Ok(()) };
-        let id: Arc<str> = task.id.as_str().into();
-        if !entry.following.contains(&id) && entry.following.len() >= self.hub.limits.uris_max {
+        if entry.following.contains(task) {
+            return Ok(());
+        }
+        if entry.following.len() >= self.hub.limits.uris_max {
             return Err(TooMany);
         }
-        entry.following.insert(id.clone());
-        entry.queue.push(Event::TaskChanged(TaskState(task)));
-        state.followed.entry(id).or_default().insert(self.id);
+        let task: Arc<str> = task.into();
+        entry.following.insert(task.clone());
+        state.followed.entry(task).or_default().insert(self.id);
         Ok(())
     }
 
-    /// Follows a task no longer.
-    pub fn unfollow(&self, task: &str) {
-        let mut state = self.hub.lock();
-        let following = state.listeners.get_mut(&self.id).and_then(|entry| entry.following.take(task));
-        if let Some(task) = following {
-            state.unfollow(self.id, &task);
-        }
+    /// Hears how a task is, as if it had just become so.
+    pub fn hear(&self, task: Task) {
+        self.queue.push(Event::TaskChanged(TaskState(Arc::new(task))));
     }
 
     /// Watches a resource no longer.

@@ -294,6 +294,8 @@ fn capabilities(guests: &[Arc<Loaded>]) -> model::Capabilities {
         logging: true,
         list_changed: true,
         subscribe: any(|guest| guest.version.exports().resources),
+        tasks: any(|guest| guest.tools.iter().any(|tool| tool.listed.task_support != model::TaskSupport::Forbidden)),
+        task_list: false,
     }
 }
 

@@ -147,10 +147,9 @@ impl Task {
     /// What it takes to keep it, roughly.
     pub fn bytes(&self) -> usize {
         let stage = match &self.stage {
-            Stage::Live(Live::Working(_)) | Stage::Over(Over::Cancelled) => 0,
+            Stage::Live(Live::Working(_)) => 0,
             Stage::Live(Live::Waiting(Waiting(open))) => open.iter().map(Asked::bytes).fold(0, usize::saturating_add),
-            Stage::Over(Over::Completed(finished)) => finished.bytes(),
-            Stage::Over(Over::Failed(error)) => error.bytes(),
+            Stage::Over(over) => over.bytes(),
         };
         let texts = self.id.len().saturating_add(self.message.as_ref().map_or(0, String::len));
         stage.saturating_add(texts)
@@ -211,6 +210,24 @@ impl Over {
             Answer::Error { error, .. } => Over::Failed(error),
             Answer::Tool(result) => Over::Completed(Finished::of(&result)),
             Answer::Nothing => Over::Cancelled,
+        }
+    }
+
+    /// What it takes to keep it, roughly.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Over::Completed(finished) => finished.bytes(),
+            Over::Failed(error) => error.bytes(),
+            Over::Cancelled => 0,
+        }
+    }
+
+    /// What people should know about it; none where all is well.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Over::Completed(finished) => finished.is_error.then(|| "The tool reported an error".to_owned()),
+            Over::Failed(error) => Some(error.message.clone()),
+            Over::Cancelled => Some("The task was cancelled by request".to_owned()),
         }
     }
 }
