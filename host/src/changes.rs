@@ -9,7 +9,8 @@ mod queue;
 use crate::config::streams::StreamLimits;
 use crate::registry::Endpoint;
 use futures_util::future::poll_fn;
-use guesthouse_protocol::Event;
+use guesthouse_protocol::model::Task;
+use guesthouse_protocol::{Event, TaskState};
 use queue::{Full, Queue};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,6 +88,8 @@ struct State {
     listeners: HashMap<u64, Entry>,
     subscriptions: usize,
     watches: HashMap<Watched, Watch>,
+    /// Who follows a task.
+    followed: HashMap<Arc<str>, HashSet<u64>>,
     /// Resources that have lost their last watcher, of which their guest has not been told yet.
     unsettled: HashSet<Watched>,
 }
@@ -98,6 +101,7 @@ struct Entry {
     is_subscription: bool,
     watching: HashMap<Arc<str>, Watched>,
     uri_bytes: usize,
+    following: HashSet<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -139,7 +143,15 @@ impl Hub {
         let queue = Arc::new(Queue::new(self.limits.queue_len_max, self.limits.queue_bytes_max, when_full));
         state.last_id = state.last_id.wrapping_add(1);
         let id = state.last_id;
-        let entry = Entry { endpoint, lists, queue: queue.clone(), is_subscription, watching: HashMap::new(), uri_bytes: 0 };
+        let entry = Entry {
+            endpoint,
+            lists,
+            queue: queue.clone(),
+            is_subscription,
+            watching: HashMap::new(),
+            uri_bytes: 0,
+            following: HashSet::new(),
+        };
         state.listeners.insert(id, entry);
         Listener { hub: self.clone(), id, queue }
     }
@@ -157,10 +169,32 @@ impl Hub {
                 watchers.filter_map(|id| state.listeners.get(id)).for_each(|entry| entry.queue.push(event.clone()));
                 return;
             }
+            Event::TaskChanged(TaskState(task)) => {
+                drop(state);
+                return self.publish_task(task);
+            }
         };
         for entry in state.listeners.values().filter(|entry| wants(&entry.lists) && entry.endpoint.contains(guest)) {
             entry.queue.push(event.clone());
         }
+    }
+
+    /// Tells everybody who follows a task how it is now. Called in the order in which it changed. Nothing follows on its end.
+    pub fn publish_task(&self, task: &Task) {
+        let mut state = self.lock();
+        let Some(followers) = state.followed.get(task.id.as_str()) else { return };
+        let now = Arc::new(task.clone());
+        for entry in followers.iter().filter_map(|id| state.listeners.get(id)) {
+            entry.queue.push(Event::TaskChanged(TaskState(now.clone())));
+        }
+        if task.live().is_none() {
+            state.forget_task(&task.id);
+        }
+    }
+
+    /// Nobody need follow a task any more, since it is gone.
+    pub fn forget_task(&self, task: &str) {
+        self.lock().forget_task(task);
     }
 
     /// Whether anybody watches the resource.
@@ -207,6 +241,23 @@ impl Hub {
 }
 
 impl State {
+    fn unfollow(&mut self, id: u64, task: &str) {
+        if let Some(followers) = self.followed.get_mut(task) {
+            followers.remove(&id);
+            if followers.is_empty() {
+                self.followed.remove(task);
+            }
+        }
+    }
+
+    fn forget_task(&mut self, task: &str) {
+        for id in self.followed.remove(task).unwrap_or_default() {
+            if let Some(entry) = self.listeners.get_mut(&id) {
+                entry.following.remove(task);
+            }
+        }
+    }
+
     fn unwatch(&mut self, id: u64, watched: Watched) -> bool {
         let Some(watch) = self.watches.get_mut(&watched) else { return false };
         let last = watch.listeners.remove(&id) && watch.listeners.is_empty();
@@ -245,6 +296,27 @@ impl Listener {
         Ok(())
     }
 
+    /// Follows a task: hears whenever it changes. To follow it twice is to follow it once.
+    pub fn follow(&self, task: &str) -> Result<(), TooMany> {
+        let mut state = self.hub.lock();
+        let Some(entry) = state.listeners.get_mut(&self.id) else { return Ok(()) };
+        if entry.following.contains(task) {
+            return Ok(());
+        }
+        if entry.following.len() >= self.hub.limits.uris_max {
+            return Err(TooMany);
+        }
+        let task: Arc<str> = task.into();
+        entry.following.insert(task.clone());
+        state.followed.entry(task).or_default().insert(self.id);
+        Ok(())
+    }
+
+    /// Hears how a task is, as if it had just become so.
+    pub fn hear(&self, task: Task) {
+        self.queue.push(Event::TaskChanged(TaskState(Arc::new(task))));
+    }
+
     /// Watches a resource no longer.
     pub fn unwatch(&self, uri: &str) {
         let mut state = self.hub.lock();
@@ -265,6 +337,9 @@ impl Drop for Listener {
         let Some(entry) = state.listeners.remove(&self.id) else { return };
         if entry.is_subscription {
             state.subscriptions = state.subscriptions.saturating_sub(1);
+        }
+        for task in &entry.following {
+            state.unfollow(self.id, task);
         }
         let mut last = false;
         for watched in entry.watching.into_values() {

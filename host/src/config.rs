@@ -7,6 +7,7 @@ pub mod discover;
 pub mod paths;
 pub mod seal;
 pub mod streams;
+pub mod tasks;
 pub mod units;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -30,6 +31,8 @@ pub struct Config {
     pub limits: Limits,
     /// Bounds of subscriptions and event streams.
     pub streams: streams::StreamLimits,
+    /// When calls become tasks, and what is kept of them.
+    pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
     /// The guests, by name.
@@ -207,6 +210,8 @@ pub struct GuestLimits {
     pub cpu: Span,
     /// Time of one call by the clock.
     pub wall: Span,
+    /// The same of a call that runs as a task. Its processor time grows in proportion.
+    pub task: Span,
     /// What one call may return, in all.
     pub output: Size,
     /// Elements of all tables of one instance.
@@ -225,6 +230,7 @@ impl Default for GuestLimits {
             memory: Size(64 << 20),
             cpu: Span(10_000),
             wall: Span(30_000),
+            task: Span(3_600_000),
             output: Size(4 << 20),
             table: 20_000,
             logs: 1_000,
@@ -266,6 +272,7 @@ impl Config {
         config.limits.check()?;
         config.streams.check()?;
         config.seal.check()?;
+        config.tasks.check()?;
         Ok(config)
     }
 }

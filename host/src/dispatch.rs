@@ -9,6 +9,7 @@ mod lists;
 mod news;
 mod questions;
 mod seat;
+mod tasks;
 mod tools;
 mod watch;
 
@@ -23,13 +24,15 @@ use crate::guest::bindings::{prompts, resources, types};
 use crate::registry::{Endpoint, Loaded, Registry, View};
 use crate::seal::Sealer;
 use crate::seal::state::States;
-use guesthouse_protocol::model::{Reference, Reply, Request};
+use crate::tasks::{MemoryStore, StoreLimits, Tasks};
+use guesthouse_protocol::model::{Capabilities, Reference, Reply, Request};
 use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RpcError};
 use news::{News, Voice};
 use seat::Seat;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tasks::Desk;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use watch::Teller;
@@ -81,8 +84,12 @@ pub struct Dispatcher {
     sealer: Arc<Sealer>,
     states: States,
     page_len: usize,
-    rounds_max: u32,
     listen_time: Duration,
+    /// How long a call runs before it becomes a task.
+    task_after: Duration,
+    desk: Desk,
+    /// Whoever comes over HTTP is on this machine.
+    is_local: bool,
     _teller: Teller,
 }
 
@@ -96,14 +103,19 @@ impl Dispatcher {
         let states =
             States::new(sealer.clone(), seal.ttl.0 / 1_000, seal.skew.0.div_ceil(1_000), seal.single_use).with_len_max(state_len_max);
         let news = News::new(registry, config);
+        let store = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
+        let tasks = Tasks::new(Box::new(MemoryStore::new(store)), &config.tasks, news.hub.clone());
+        let desk = Desk { news: news.clone(), tasks, rounds_max: config.limits.question_rounds };
         Self {
             _teller: Teller::start(&news),
             news,
             sealer,
             states,
             page_len: config.limits.page,
-            rounds_max: config.limits.question_rounds,
             listen_time: config.streams.listen_time.duration(),
+            task_after: config.tasks.after.duration(),
+            desk,
+            is_local: config.server.listen.ip().is_loopback(),
         }
     }
 
@@ -125,7 +137,8 @@ impl Dispatcher {
     /// Runs one call to its end. Dropping the future stops the guest.
     pub async fn run(&self, endpoint: &Endpoint, call: Call, line: Line) -> Outcome {
         let Some(view) = self.view(endpoint) else { return Err(Failure::MethodNotFound) };
-        if !view.profile.capabilities.serves(call.request.method()) {
+        let served = Capabilities { task_list: true, ..view.profile.capabilities };
+        if !served.serves(call.request.method()) {
             return Err(Failure::MethodNotFound);
         }
         let scope = Scope { dispatcher: self, endpoint, view: &view };
@@ -133,12 +146,16 @@ impl Dispatcher {
         let quiet = || Seat::silent(context.clone());
         let frames = || line.frames.clone();
         match request {
-            Request::Initialize(_) | Request::Discover => Ok(Reply::Profile(Box::new(view.profile.clone()))),
+            Request::Initialize(_) | Request::Discover => {
+                let mut profile = view.profile.clone();
+                profile.capabilities.task_list = scope.lists_tasks(&context);
+                Ok(Reply::Profile(Box::new(profile)))
+            }
             Request::ListTools { cursor } => scope.list_tools(cursor.as_deref()),
             Request::ListPrompts { cursor } => scope.list_prompts(cursor.as_deref()),
             Request::ListTemplates { cursor } => scope.list_templates(cursor.as_deref()),
             Request::ListResources { cursor } => scope.list_resources(quiet, cursor.as_deref()).await,
-            Request::CallTool { name, arguments } => scope.call_tool(Seat::new(context, reporter, frames()), &name, arguments).await,
+            Request::CallTool { name, arguments } => scope.call_tool(Seat::new(context, reporter, frames()), &name, arguments, &line).await,
             Request::ReadResource { uri } => scope.read_resource(Seat::new(context, reporter, frames()), &uri).await,
             Request::GetPrompt { name, arguments } => scope.get_prompt(Seat::new(context, reporter, frames()), &name, arguments).await,
             Request::Complete { reference, argument, value, resolved } => {
@@ -147,6 +164,11 @@ impl Dispatcher {
             Request::Subscribe { uri } => scope.subscribe(line.session.as_deref(), &uri).await,
             Request::Unsubscribe { uri } => scope.unsubscribe(line.session.as_deref(), &uri),
             Request::Listen(wanted) => scope.listen(&context, wanted, line).await,
+            Request::GetTask { id } => scope.get_task(context, &id).await,
+            Request::UpdateTask { id, answers } => scope.update_task(context, &id, &answers).await,
+            Request::CancelTask { id } => scope.cancel_task(context, &id).await,
+            Request::ListTasks { cursor } => scope.list_tasks(&context, cursor.as_deref()),
+            Request::TaskResult { id } => scope.task_result(context, &id).await,
         }
     }
 }

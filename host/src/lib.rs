@@ -13,4 +13,5 @@ pub mod guest;
 pub mod host;
 pub mod registry;
 pub mod seal;
+pub mod tasks;
 pub mod transport;

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{Json, to_raw_written};
 use crate::message::{ParseLimits, RequestId};
-use crate::model::{Implementation, Request, Retry, Rounds};
+use crate::model::{Implementation, Request, Retry, Rounds, TaskAsked};
 use crate::reporter::Reporter;
 use crate::revision::{Mode, Revision};
 
@@ -154,6 +154,8 @@ pub struct CallContext {
     pub traceparent: Option<Box<str>>,
     /// Set if a modern client says that this is a later round of a call that asked it something.
     pub retry: Option<Retry>,
+    /// Set if a client of 2025-11-25 wants the call to run as a task.
+    pub task: Option<TaskAsked>,
     /// What earlier rounds brought. In the modern era it is for the dispatcher to fill in, out of `retry`.
     pub rounds: Rounds,
 }

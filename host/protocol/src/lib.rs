@@ -49,4 +49,4 @@ pub use model::{Reply, Request};
 pub use peer::Peer;
 pub use reporter::{ProgressError, Reporter};
 pub use revision::{Era, Mode, Revision};
-pub use subscription::{Event, Filter, Subscription};
+pub use subscription::{Event, Filter, Subscription, TaskState};

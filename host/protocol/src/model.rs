@@ -9,6 +9,7 @@ mod prompts;
 pub mod questions;
 mod requests;
 mod resources;
+pub mod tasks;
 mod tools;
 
 use serde_json::value::RawValue;
@@ -25,14 +26,15 @@ pub use lifecycle::{Capabilities, InitializeParams, Profile};
 pub use logging::{LogLevel, UnknownLevel};
 pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage, PromptPage};
 pub use questions::{InputRequired, Question, Rounds};
-pub(crate) use requests::{Asked, asked, is_implementation, retry};
+pub(crate) use requests::{Asked, asked, is_implementation, retry, task_asked};
 pub use resources::{ReadResult, Resource, ResourcePage, ResourceTemplate, TemplatePage};
+pub use tasks::{Finished, Task, TaskAsked, TaskPage};
 pub use tools::{CallToolResult, TaskSupport, Tool, ToolAnnotations, ToolPage};
 
 /// What a client asks of the dispatcher. Methods that the protocol answers by itself (`ping`, `logging/setLevel`)
 /// are not here.
 ///
-/// A method of a later issue (the task methods) becomes a variant here, a row in
+/// A method becomes a variant here, a row in
 /// [`Method`], and a function in `requests.rs`.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -102,11 +104,36 @@ pub enum Request {
         /// What is settled already.
         resolved: Vec<(String, String)>,
     },
+    /// `tasks/get`: answer with [`Reply::Task`].
+    GetTask {
+        /// The task.
+        id: String,
+    },
+    /// `tasks/update`: answer with [`Reply::Empty`].
+    UpdateTask {
+        /// The task.
+        id: String,
+        /// An object of answers, by the task's keys.
+        answers: Json,
+    },
+    /// `tasks/cancel`: answer with [`Reply::TaskCancelled`].
+    CancelTask {
+        /// The task.
+        id: String,
+    },
+    /// `tasks/list`: answer with [`Reply::Tasks`].
+    ListTasks {
+        /// Where the page begins.
+        cursor: Option<String>,
+    },
+    /// `tasks/result`: answer with [`Reply::TaskResult`].
+    TaskResult {
+        /// The task.
+        id: String,
+    },
 }
 
 /// What the dispatcher answers when all went well. Each variant answers the methods that [`Request`] names.
-///
-/// The outcome that names a task becomes a variant here.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// For `initialize` and `server/discover`.
@@ -129,6 +156,16 @@ pub enum Reply {
     Completion(Completion),
     /// For methods that may ask the client first ([`Method::may_ask`]): the call is run again with the answers.
     InputRequired(Box<InputRequired>),
+    /// For a `tools/call` that goes on as a task.
+    TaskCreated(Box<Task>),
+    /// For `tasks/get`.
+    Task(Box<Task>),
+    /// For `tasks/cancel`; some revisions want to know what became of the task.
+    TaskCancelled(Box<Task>),
+    /// For `tasks/list`.
+    Tasks(TaskPage),
+    /// For `tasks/result`: what the call would have answered, and the task that it ran as.
+    TaskResult(Box<Finished>, String),
     /// For methods whose result says nothing.
     Empty,
 }
@@ -170,6 +207,11 @@ impl Request {
             Request::ListPrompts { .. } => Method::ListPrompts,
             Request::GetPrompt { .. } => Method::GetPrompt,
             Request::Complete { .. } => Method::Complete,
+            Request::GetTask { .. } => Method::GetTask,
+            Request::UpdateTask { .. } => Method::UpdateTask,
+            Request::CancelTask { .. } => Method::CancelTask,
+            Request::ListTasks { .. } => Method::ListTasks,
+            Request::TaskResult { .. } => Method::TaskResult,
         }
     }
 }
@@ -188,8 +230,14 @@ impl Reply {
             Reply::Prompt(_) => method == Method::GetPrompt,
             Reply::Completion(_) => method == Method::Complete,
             Reply::InputRequired(_) => method.may_ask(),
+            Reply::TaskCreated(_) => method == Method::CallTool,
+            Reply::Task(_) => method == Method::GetTask,
+            Reply::TaskCancelled(_) => method == Method::CancelTask,
+            Reply::Tasks(_) => method == Method::ListTasks,
+            Reply::TaskResult(..) => method == Method::TaskResult,
             Reply::Empty => {
-                matches!(method, Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe | Method::Listen)
+                let silent = [Method::Ping, Method::SetLevel, Method::Subscribe, Method::Unsubscribe, Method::Listen, Method::UpdateTask];
+                silent.contains(&method)
             }
         }
     }
@@ -200,8 +248,7 @@ impl Reply {
         let modern = revision >= Revision::V2026_07_28;
         let mut object = Object::new(out);
         if modern {
-            let asks = matches!(self, Reply::InputRequired(_));
-            object.text("resultType", if asks { "input_required" } else { "complete" });
+            object.text("resultType", self.result_type());
         }
         match self {
             Reply::Profile(profile) if modern => profile.write_discover(&mut object, stamp.mode, revision),
@@ -215,10 +262,24 @@ impl Reply {
             Reply::Prompt(result) => result.write(&mut object, revision),
             Reply::Completion(completion) => completion.write(&mut object),
             Reply::InputRequired(asked) => asked.write(&mut object),
+            Reply::TaskCreated(task) => task.write_created(&mut object, revision),
+            Reply::Task(task) => task.write_detailed(&mut object, revision),
+            Reply::TaskCancelled(_) if modern => {}
+            Reply::TaskCancelled(task) => task.write(&mut object, revision),
+            Reply::Tasks(page) => page.write(&mut object, revision),
+            Reply::TaskResult(finished, task) => finished.write_result(&mut object, task),
             Reply::Empty => {}
         }
         write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern), stamp.subscription);
         object.end();
+    }
+
+    fn result_type(&self) -> &'static str {
+        match self {
+            Reply::InputRequired(_) => "input_required",
+            Reply::TaskCreated(_) => "task",
+            _ => "complete",
+        }
     }
 
     fn meta(&self) -> Option<&RawValue> {
@@ -233,6 +294,11 @@ impl Reply {
             | Reply::Prompts(_)
             | Reply::Completion(_)
             | Reply::InputRequired(_)
+            | Reply::TaskCreated(_)
+            | Reply::Task(_)
+            | Reply::TaskCancelled(_)
+            | Reply::Tasks(_)
+            | Reply::TaskResult(..)
             | Reply::Empty => None,
         }
     }

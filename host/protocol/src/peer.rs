@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
 use crate::error::RpcError;
-use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
+use crate::failure::{self, Answer, Outcome};
 use crate::handshake::Session;
 use crate::message::{Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id};
 use crate::method::Method;
@@ -139,7 +139,7 @@ impl Peer {
     /// it is ready.
     pub fn announce(&self, event: &Event) -> Option<Bytes> {
         let session = self.session.as_ref()?;
-        session.initialized.then(|| event.to_session())
+        event.to_session(session.revision).filter(|_| session.initialized)
     }
 
     /// How many calls there are, running or waiting for the client.
@@ -259,7 +259,7 @@ impl Peer {
                 stamp.subscription = (ended.method == Method::Listen).then_some(&ended.id);
                 return Some(render_result(&ended.id, &reply, &stamp));
             }
-            Ok(_) => Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() },
+            Ok(_) => failure::wrong_reply(),
             Err(failure) => failure,
         };
         match failure::answer(failure, ended.method, ended.revision) {

@@ -10,9 +10,11 @@ use crate::effect::{CallContext, PeerLimits, TransportKind};
 use crate::error::{INVALID_PARAMS, RpcError};
 use crate::json::{Object, string};
 use crate::message::{Params, RequestId, entries, meta_key, text};
+use crate::model::Task;
+use crate::revision::Revision;
 
 /// Something that happened, for whoever listens.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The list of tools is a different one now.
     ToolsChanged,
@@ -25,6 +27,18 @@ pub enum Event {
         /// The resource.
         uri: Arc<str>,
     },
+    /// A task is in another state now, which is this one.
+    TaskChanged(TaskState),
+}
+
+/// A task as it was at some moment. Equal to itself alone.
+#[derive(Clone, Debug)]
+pub struct TaskState(pub Arc<Task>);
+
+impl PartialEq for TaskState {
+    fn eq(&self, other: &TaskState) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// What a client wants to hear of, or what it will hear of.
@@ -40,6 +54,10 @@ pub struct Filter {
     pub uris: Vec<String>,
     /// The client asked for resources at all, so that an empty list says that it gets none.
     pub names_uris: bool,
+    /// States of these tasks, each once.
+    pub tasks: Vec<String>,
+    /// The client asked for tasks at all.
+    pub names_tasks: bool,
 }
 
 /// Makes the messages of one `subscriptions/listen`, each of which carries its id.
@@ -56,11 +74,15 @@ impl Event {
             Event::PromptsChanged => "notifications/prompts/list_changed",
             Event::ResourcesChanged => "notifications/resources/list_changed",
             Event::ResourceUpdated { .. } => "notifications/resources/updated",
+            Event::TaskChanged(_) => "notifications/tasks",
         }
     }
 
-    /// The notification as a session of the handshake era gets it.
-    pub(crate) fn to_session(&self) -> Bytes {
+    /// The notification as a session of the handshake era gets it; `None` if its revision has none.
+    pub(crate) fn to_session(&self, revision: Revision) -> Option<Bytes> {
+        if let Event::TaskChanged(TaskState(task)) = self {
+            return revision.has_task_param().then(|| task.status_notification());
+        }
         let mut out = Vec::with_capacity(128);
         let mut object = Object::new(&mut out);
         object.text("jsonrpc", "2.0");
@@ -71,7 +93,7 @@ impl Event {
             params.end();
         }
         object.end();
-        Bytes::from(out)
+        Some(Bytes::from(out))
     }
 }
 
@@ -94,6 +116,10 @@ impl Filter {
                     filter.names_uris = true;
                     filter.uris = uris(value)?;
                 }
+                "taskIds" => {
+                    filter.names_tasks = true;
+                    filter.tasks = task_ids(value)?;
+                }
                 _ => {}
             }
         }
@@ -106,7 +132,11 @@ impl Filter {
             let text = format!("At most {} resources can be subscribed to at a time", limits.subscription_uris_max);
             return Err(rejected("subscription_filter_uri_limit", &text));
         }
-        let bytes: usize = self.uris.iter().map(String::len).sum();
+        if self.tasks.len() > limits.subscription_uris_max {
+            let text = format!("At most {} tasks can be subscribed to at a time", limits.subscription_uris_max);
+            return Err(rejected("subscription_filter_task_limit", &text));
+        }
+        let bytes: usize = self.uris.iter().chain(&self.tasks).map(String::len).sum();
         if bytes > limits.subscription_uri_bytes_max {
             let text = format!("The URIs of a subscription may have {} bytes in all", limits.subscription_uri_bytes_max);
             return Err(rejected("subscription_filter_too_large", &text));
@@ -126,6 +156,9 @@ impl Filter {
         if self.names_uris {
             object.array("resourceSubscriptions", &self.uris, |out, uri| string(out, uri));
         }
+        if self.names_tasks {
+            object.array("taskIds", &self.tasks, |out, id| string(out, id));
+        }
         object.end();
     }
 }
@@ -143,10 +176,10 @@ impl Subscription {
 
     /// Tells of an event.
     pub fn event(&self, event: &Event) -> Bytes {
-        self.notification(event.method(), |params| {
-            if let Event::ResourceUpdated { uri } = event {
-                params.text("uri", uri);
-            }
+        self.notification(event.method(), |params| match event {
+            Event::ResourceUpdated { uri } => params.text("uri", uri),
+            Event::TaskChanged(TaskState(task)) => task.write_detailed(params, Revision::LATEST_MODERN),
+            Event::ToolsChanged | Event::PromptsChanged | Event::ResourcesChanged => {}
         })
     }
 
@@ -194,17 +227,26 @@ fn flag(name: &str, value: &RawValue) -> Result<bool, RpcError> {
 
 /// A list of URIs, each of them once.
 fn uris(value: &RawValue) -> Result<Vec<String>, RpcError> {
-    let wrong = || rejected("invalid_resource_subscription", "`resourceSubscriptions` must be a list of URIs");
-    let listed: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| wrong())?;
+    texts(value, is_uri).ok_or_else(|| rejected("invalid_resource_subscription", "`resourceSubscriptions` must be a list of URIs"))
+}
+
+/// A list of the ids of tasks, each of them once.
+fn task_ids(value: &RawValue) -> Result<Vec<String>, RpcError> {
+    texts(value, |id| !id.is_empty()).ok_or_else(|| rejected("invalid_task_subscription", "`taskIds` must be a list of the ids of tasks"))
+}
+
+/// A list of texts, each of them once.
+fn texts(value: &RawValue, sound: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    let listed: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
     let mut known = HashSet::with_capacity(listed.len());
-    let mut uris = Vec::with_capacity(listed.len());
-    for uri in listed {
-        let uri = text(uri).filter(|uri| is_uri(uri)).ok_or_else(wrong)?;
-        if known.insert(uri.clone()) {
-            uris.push(uri.into_owned());
+    let mut texts = Vec::with_capacity(listed.len());
+    for item in listed {
+        let item = text(item).filter(|item| sound(item))?;
+        if known.insert(item.clone()) {
+            texts.push(item.into_owned());
         }
     }
-    Ok(uris)
+    Some(texts)
 }
 
 /// Has a scheme, and nothing that no URI has.

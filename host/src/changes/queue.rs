@@ -1,7 +1,7 @@
 //! What waits for one listener: bounded, and each change at most once.
 
 use futures_util::task::AtomicWaker;
-use guesthouse_protocol::Event;
+use guesthouse_protocol::{Event, TaskState};
 use std::collections::VecDeque;
 use std::mem::discriminant;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,6 +39,8 @@ fn bytes_of(event: &Event) -> usize {
     let text = match event {
         Event::ToolsChanged | Event::PromptsChanged | Event::ResourcesChanged => 0,
         Event::ResourceUpdated { uri } => uri.len(),
+        // What it refers to is kept, and counted, elsewhere.
+        Event::TaskChanged(TaskState(task)) => task.id.len(),
     };
     text.saturating_add(EVENT_BYTES)
 }
@@ -47,6 +49,7 @@ fn bytes_of(event: &Event) -> usize {
 fn is_same(one: &Event, other: &Event) -> bool {
     match (one, other) {
         (Event::ResourceUpdated { uri: one }, Event::ResourceUpdated { uri: other }) => one == other,
+        (Event::TaskChanged(TaskState(one)), Event::TaskChanged(TaskState(other))) => one.id == other.id,
         _ => discriminant(one) == discriminant(other),
     }
 }

@@ -295,6 +295,8 @@ fn capabilities(guests: &[Arc<Loaded>]) -> model::Capabilities {
         list_changed: true,
         subscribe: any(|guest| guest.version.exports().resources),
         apps: any(|guest| guest.tools.iter().any(|tool| has_view(&tool.listed))),
+        tasks: any(|guest| guest.tools.iter().any(|tool| tool.listed.task_support != model::TaskSupport::Forbidden)),
+        task_list: false,
     }
 }
 

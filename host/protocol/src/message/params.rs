@@ -39,7 +39,7 @@ const META_NAMES: [&str; 7] = [
     meta_key::BAGGAGE,
 ];
 
-const PARAM_NAMES: [&str; 15] = [
+const PARAM_NAMES: [&str; 17] = [
     "name",
     "arguments",
     "uri",
@@ -54,6 +54,8 @@ const PARAM_NAMES: [&str; 15] = [
     "requestId",
     "inputResponses",
     "requestState",
+    "taskId",
+    "task",
     "notifications",
 ];
 

@@ -13,7 +13,7 @@ use crate::failure::busy;
 use crate::handshake::{Session, duplicate_id};
 use crate::message::{RequestId, RequestMessage};
 use crate::method::Method;
-use crate::model::{Asked, Request, Retry, Rounds, asked, retry};
+use crate::model::{Asked, Request, Retry, Rounds, TaskAsked, asked, retry, task_asked};
 use crate::modern::{self, CommonMeta};
 use crate::reporter::{Reporter, Threshold};
 use crate::revision::{Era, Mode, Revision};
@@ -50,6 +50,7 @@ struct Ready {
     request: Request,
     meta: CommonMeta,
     retry: Option<Retry>,
+    task: Option<TaskAsked>,
 }
 
 impl Refused {
@@ -118,7 +119,7 @@ impl Peer {
             client_capabilities: shared(meta.client_capabilities),
             threshold: meta.log_level.map_or(Threshold::Silent, Threshold::Fixed),
         };
-        Ok(Admitted::Run(self.start(Ready { id, request, meta: common, retry }, caller, None)))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta: common, retry, task: None }, caller, None)))
     }
 
     fn admit_handshake(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
@@ -139,6 +140,7 @@ impl Peer {
         let revision = session.revision;
         let known = Method::find(&method, revision);
         let asked = known.map(|known| asked(known, &params)).transpose().map_err(Refused::plain)?;
+        let task = known.map(|known| task_asked(known, revision, &params)).transpose().map_err(Refused::plain)?.flatten();
         if matches!(asked, Some(Asked::Run(_))) {
             room?;
         }
@@ -155,7 +157,7 @@ impl Peer {
             Some(Asked::Run(request)) => request,
         };
         let caller = Caller::of_session(session);
-        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None }, caller, place)))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None, task }, caller, place)))
     }
 
     fn admit_initialize(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
@@ -184,7 +186,7 @@ impl Peer {
         let caller = Caller::of_session(&session);
         self.session = Some(Box::new(session));
         let request = Request::Initialize(asked);
-        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None }, caller, None)))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None, task: None }, caller, None)))
     }
 
     /// An id of a call that runs is taken, whatever the era.
@@ -212,7 +214,7 @@ impl Peer {
     }
 
     fn start(&mut self, ready: Ready, caller: Caller, place: Option<Place>) -> Box<Call> {
-        let Ready { id, request, meta, retry } = ready;
+        let Ready { id, request, meta, retry, task } = ready;
         let call = CallId(self.next_number());
         let reporter = Reporter::new(caller.revision, meta.progress_token, caller.threshold);
         if let Some(batch) = place.and_then(|place| self.find_batch(place.batch)) {
@@ -227,6 +229,7 @@ impl Peer {
             meta: meta.rest,
             traceparent: meta.traceparent,
             retry,
+            task,
             rounds: Rounds::default(),
         };
         let method = request.method();

@@ -36,7 +36,7 @@ pub(crate) fn asking(names: &str) -> Reply {
     let names = names.split('+').filter(|name| !name.is_empty());
     let questions = names.map(|name| Asked { key: name.into(), question: question(name) }).collect();
     let (request_state, guest_state) = (Some("sealed".into()), Some(b"state".to_vec()));
-    Reply::InputRequired(Box::new(InputRequired { questions, request_state, guest_state }))
+    Reply::InputRequired(Box::new(InputRequired { questions, request_state, guest_state, task: None }))
 }
 
 /// The question as the client gets it, or the capabilities that it lacks.

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use guesthouse_protocol::effect::{Call, CallId, Effect, Outgoing, PeerConfig, TransportKind};
 use guesthouse_protocol::message::{Refusal, parse};
-use guesthouse_protocol::{Event, Failure, Filter, Mode, Peer, Reporter, Request, Revision, Subscription};
+use guesthouse_protocol::{Event, Failure, Filter, Mode, Peer, Reporter, Request, Revision, Subscription, TaskState};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::fixtures;
 use crate::schema::Schemas;
+use crate::{fixtures, tasks};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
@@ -104,18 +104,6 @@ impl Replay {
             "subscriptions_max" => self.config.limits.subscriptions_max = number(1) as usize,
             "subscription_uris_max" => self.config.limits.subscription_uris_max = number(1) as usize,
             "subscription_uri_bytes_max" => self.config.limits.subscription_uri_bytes_max = number(1) as usize,
-            "acknowledge" | "cancelled" | "event" => {
-                return self.subscription(words[0], number(1), words.get(2).copied());
-            }
-            "announce" => {
-                let event = event(words[1]);
-                let revision = self.peer().revision();
-                let made = self.peer().announce(&event);
-                return match (made, revision) {
-                    (Some(bytes), Some(revision)) => vec![self.show_notification(&bytes, revision)],
-                    _ => vec!["· not announced".to_owned()],
-                };
-            }
             "too-long" => {
                 let refusal = Refusal::too_long(&self.config.limits.parse);
                 let effects = self.peer().refuse(&refusal);
@@ -129,6 +117,7 @@ impl Replay {
                 let effects = self.peer().cancel_all();
                 return self.show(effects);
             }
+            "acknowledge" | "cancelled" | "event" | "announce" => return self.act_on_subscriptions(&words),
             _ => return self.act_on_questions(&words),
         }
         assert!(self.peer.is_none(), "settings come first: {action}");
@@ -164,6 +153,19 @@ impl Replay {
         }
         assert!(self.peer.is_none(), "settings come first: {words:?}");
         Vec::new()
+    }
+
+    /// What clients are told that listen.
+    fn act_on_subscriptions(&mut self, words: &[&str]) -> Vec<String> {
+        if words[0] != "announce" {
+            return self.subscription(words[0], words[1].parse().expect("a number"), words.get(2).copied());
+        }
+        let event = event(words[1]);
+        let revision = self.peer().revision();
+        match (self.peer().announce(&event), revision) {
+            (Some(bytes), Some(revision)) => vec![self.show_notification(&bytes, revision)],
+            _ => vec!["· not announced".to_owned()],
+        }
     }
 
     fn subscription(&mut self, what: &str, call: u64, word: Option<&str>) -> Vec<String> {
@@ -204,6 +206,9 @@ impl Replay {
         }
         if let Some(traceparent) = &context.traceparent {
             shown.push_str(&format!(" traceparent={traceparent}"));
+        }
+        if let Some(task) = &context.task {
+            shown.push_str(&format!(" {task:?}"));
         }
         if context.rounds.round > 0 {
             shown.push_str(&format!(" {:?}", context.rounds));
@@ -246,6 +251,7 @@ fn event(word: &str) -> Event {
         "tools" => Event::ToolsChanged,
         "prompts" => Event::PromptsChanged,
         "resources" => Event::ResourcesChanged,
+        word if word.starts_with("task-") => Event::TaskChanged(TaskState(Arc::new(tasks::task(&word[5..])))),
         uri => Event::ResourceUpdated { uri: uri.into() },
     }
 }
