@@ -19,9 +19,6 @@ use units::{Size, Span};
 /// Name of the configuration file.
 pub const FILE_NAME: &str = "guesthouse.toml";
 
-/// The address that is listened on unless another is given.
-pub const DEFAULT_LISTEN: &str = "127.0.0.1:8642";
-
 /// Everything that `guesthouse.toml` can say.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
