@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::bindings::{completion, lifecycle, migration, prompts, resources, tasks, tools, types};
 use super::failure::{Failure, Stage, classify};
+use super::shares::Place;
 use super::state::{CallContext, State};
 use super::version::{Inner, Version};
 
@@ -163,13 +164,13 @@ impl Version {
     {
         let version = &self.inner;
         let limits = &version.guest.limits;
-        let permit = permit(&version.permits).await?;
+        let admitted = admit(version).await?;
         let deadline = Instant::now() + Duration::from_millis(limits.wall_ms);
         let call = {
             let version = Arc::clone(version);
             async move {
                 // Both go last, after the instance that they stand for.
-                let _alive = (permit, version.engines.running());
+                let _alive = (admitted, version.engines.running());
                 let live = Live::start(&version, caller, deadline).await?;
                 body(live).await
             }
@@ -179,17 +180,23 @@ impl Version {
     }
 }
 
-/// A place among the calls that may be alive. A burst of short calls waits for a moment; a guest that is full of long ones
-/// says so. The wait comes before the call's deadline starts, and how many wait is bounded by the requests in flight.
-async fn permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Failure> {
-    if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
-        return Ok(permit);
-    }
-    match tokio::time::timeout(PERMIT_WAIT, Arc::clone(permits).acquire_owned()).await {
-        Ok(Ok(permit)) => Ok(permit),
-        Ok(Err(_)) | Err(_) => Err(Failure::Busy),
+/// A call's place among those of its guest, and in the pool of the engine.
+type Admitted = (OwnedSemaphorePermit, Place);
+
+/// Lets a call begin. A burst of short calls waits for a moment; a guest that is full of long ones says so. The wait comes
+/// before the call's deadline starts, and how many wait is bounded by the requests in flight.
+async fn admit(version: &Inner) -> Result<Admitted, Failure> {
+    if let Ok(permit) = Arc::clone(&version.permits).try_acquire_owned()
+        && let Some(place) = version.share.try_take()
+    {
+        return Ok((permit, place));
     }
 }
+    let both = async {
+        let permit = Arc::clone(&version.permits).acquire_owned().await.ok()?;
+        Some((permit, version.share.take().await))
+    };
+    tokio::time::timeout(PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)
 
 /// An instance that has been initialised, in a store of its own.
 struct Live {

@@ -2,6 +2,9 @@
 
 use wasmtime::ResourceLimiter;
 
+/// Core instances that a component may consist of; the pools of the engines are sized for as many in each call.
+pub(crate) const CORE_INSTANCES_MAX: usize = 64;
+
 /// Limits of one call, each finite. The unit stands last in the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallLimits {
@@ -46,8 +49,8 @@ impl Default for CallLimits {
             wall_ms: 30_000,
             cpu_ms: 500,
             memory_bytes: 64 << 20,
-            table_elements: 100_000,
-            core_instances: 64,
+            table_elements: 20_000,
+            core_instances: CORE_INSTANCES_MAX,
             handles: 4_096,
             output_bytes: 1 << 20,
             log_lines: 200,
@@ -78,7 +81,7 @@ impl Limiter {
         Limiter {
             memory_bytes_left: limits.memory_bytes,
             table_elements_left: limits.table_elements,
-            core_instances: limits.core_instances,
+            core_instances: limits.core_instances.min(CORE_INSTANCES_MAX),
             refused: false,
         }
     }

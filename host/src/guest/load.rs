@@ -10,7 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::CodeCache;
-use super::engine::Engines;
+use super::engine::{Engines, SizeClass};
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
@@ -102,6 +102,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
         cause: format!("cannot be compiled ({})", short(&error)),
         remedy: "build it again with the current toolchain".into(),
     })?;
+    let places = places(&component, class, engines)?;
     let misfit = |error: wasmtime::Error| Unfit {
         cause: format!("does not fit {CONTRACT} {CONTRACT_VERSION} ({})", short(&error)),
         remedy: "build it with the SDK that belongs to this host".into(),
@@ -121,7 +122,9 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             digest,
             class,
             manifest,
-            permits: Arc::new(Semaphore::new(settings.limits.concurrency)),
+            permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
+            share: made.places.join(places),
+            turns: engines.schedule().turns(),
             engines: engines.clone(),
         }),
     })
@@ -168,6 +171,16 @@ fn code(engine: &Engine, bytes: &[u8], digest: &str, cache: Option<&CodeCache>) 
     match cache.store(engine, digest, &code) {
         Ok(()) => {
             if let Some(component) = cache.load(engine, digest) {
+/// How many places in the pool of its class each call takes.
+fn places(component: &Component, class: SizeClass, engines: &Engines) -> Result<usize, Unfit> {
+    // What a component that imports modules needs cannot be told beforehand; such imports are not linked.
+    let needs = component.resources_required().map_or((1, 1), |needs| (needs.num_memories, needs.num_tables));
+    class.places_of(needs.0, needs.1, engines.limits()).ok_or_else(|| Unfit {
+        cause: format!("consists of parts with {} memories and {} tables, more than a call can be given", needs.0, needs.1),
+        remedy: "build it of fewer parts".into(),
+    })
+}
+
                 return Ok(component);
             }
         }

@@ -10,6 +10,7 @@ use super::engine::{Engines, SizeClass};
 use super::limits::CallLimits;
 use super::log::GuestLog;
 use super::manifest::{Exports, Manifest};
+use super::shares::Share;
 use super::state::State;
 
 /// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
@@ -29,6 +30,10 @@ pub(crate) struct Inner {
     pub(crate) manifest: Manifest,
     /// One for each call that may be alive.
     pub(crate) permits: Arc<Semaphore>,
+    /// Its part of the places in the engine's pool, which it shares with other guests.
+    pub(crate) share: Share,
+    /// Its turns on the threads for long calls.
+    pub(crate) turns: Arc<Semaphore>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }
