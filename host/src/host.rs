@@ -159,6 +159,7 @@ fn offers(guest: &Loaded) -> String {
     let parts: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
+        progress: limits.progress,
         .map(|(count, noun)| if *count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") })
         .collect();
     if parts.is_empty() { "nothing".into() } else { parts.join(", ") }

@@ -17,7 +17,8 @@ use super::version::{Inner, Version};
 /// Host calls may carry this much beyond the output limit: the fixed parts of small results.
 const OUTPUT_SLACK_BYTES: usize = 16 << 10;
 
-/// How long a call waits for one of its guest's other calls to end before the answer is that the guest is busy.
+/// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
+/// guest is busy.
 const PERMIT_WAIT: Duration = Duration::from_millis(500);
 
 /// The caller's end of a call; None where no request is served, as for lists that are asked once per version.
@@ -42,7 +43,7 @@ macro_rules! callback {
                 };
                 let $store = &mut live.store;
                 let answer = $call.await;
-                live.finish(answer)
+                live.finish(answer).await
             })
             .await
     }};
@@ -58,7 +59,7 @@ impl Version {
                 Err(error) => return Err(live.fail(&error, Stage::Start)),
             };
             let answer = guest.call_describe(&mut live.store).await;
-            live.finish(answer.map(Ok::<_, types::Error>))
+            live.finish(answer.map(Ok::<_, types::Error>)).await
         })
         .await
     }
@@ -176,7 +177,7 @@ impl Version {
             }
         };
         let schedule = version.engines.schedule();
-        schedule.run(call, Duration::from_millis(limits.cpu_ms), deadline).await
+        schedule.run(call, Duration::from_millis(limits.cpu_ms), deadline, &version.turns).await
     }
 }
 
@@ -191,12 +192,12 @@ async fn admit(version: &Inner) -> Result<Admitted, Failure> {
     {
         return Ok((permit, place));
     }
-}
     let both = async {
         let permit = Arc::clone(&version.permits).acquire_owned().await.ok()?;
         Some((permit, version.share.take().await))
     };
     tokio::time::timeout(PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)
+}
 
 /// An instance that has been initialised, in a store of its own.
 struct Live {
@@ -236,13 +237,17 @@ impl Live {
         fail(&self.store, error, stage)
     }
 
-    /// Ends the call: announces its changes if it succeeded, and destroys the instance in any case.
-    fn finish<T: Outcome, E: GuestError>(mut self, answer: wasmtime::Result<Result<T, E>>) -> Result<T, Failure> {
-        let outcome = match answer {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => return Err(Failure::Guest(error.into_error())),
+    /// Ends the call: sends the progress that was kept back, announces its changes if it succeeded, and destroys the
+    /// instance in any case.
+    async fn finish<T: Outcome, E: GuestError>(mut self, answer: wasmtime::Result<Result<T, E>>) -> Result<T, Failure> {
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(error) => return Err(self.fail(&error, Stage::Callback)),
         };
+        if let Some((context, progress)) = self.store.data_mut().reporting() {
+            progress.finish(context).await;
+        }
+        let outcome = answer.map_err(|error| Failure::Guest(error.into_error()))?;
         let state = self.store.data_mut();
         if outcome.is_complete()
             && let Some(context) = state.context.as_deref_mut()

@@ -31,7 +31,9 @@ pub struct CallLimits {
     pub log_data_bytes: usize,
     /// Log lines a second, counted over all calls of the guest together.
     pub log_lines_per_s: u32,
-    /// Progress reports a second within one call; more are dropped, but never the one after a pause.
+    /// Progress reports that one call sends. The last of them is kept for the newest report there is when the call ends.
+    pub progress: u32,
+    /// Progress reports a second within one call; of what comes faster, the newest is sent when the call ends.
     pub progress_per_s: u32,
     /// Length of the message in a progress report; what is longer is cut.
     pub progress_message_bytes: usize,
@@ -57,6 +59,7 @@ impl Default for CallLimits {
             log_line_bytes: 4 << 10,
             log_data_bytes: 64 << 10,
             log_lines_per_s: 500,
+            progress: 1_000,
             progress_per_s: 100,
             progress_message_bytes: 4 << 10,
             changes: 64,
