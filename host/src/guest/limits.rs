@@ -49,13 +49,13 @@ impl Default for CallLimits {
     fn default() -> Self {
         CallLimits {
             wall_ms: 30_000,
-            cpu_ms: 500,
+            cpu_ms: 10_000,
             memory_bytes: 64 << 20,
             table_elements: 20_000,
             core_instances: CORE_INSTANCES_MAX,
             handles: 4_096,
-            output_bytes: 1 << 20,
-            log_lines: 200,
+            output_bytes: 4 << 20,
+            log_lines: 1_000,
             log_line_bytes: 4 << 10,
             log_data_bytes: 64 << 10,
             log_lines_per_s: 500,

@@ -149,12 +149,21 @@ fn check_sizes(manifest: &Manifest, engines: &Engines, limits: &CallLimits) -> R
         ("memory", "bytes", manifest.memory_bytes_min, limits.memory_bytes, engines.limits().memory_bytes_max),
         ("tables", "elements", manifest.table_elements_min, limits.table_elements, engines.limits().table_elements_max),
     ];
-    for (what, unit, wanted, guest, host) in table {
-        let allowed = guest.min(host);
+    for (key, unit, wanted, allowed, most) in table {
+        if allowed > most {
+            return Err(Unfit {
+                cause: format!("is to have a {key} of {allowed} {unit}, and this host gives {most} at most"),
+                remedy: format!("lower `limits.{key}` of the guest"),
+            });
+        }
         if wanted > u64::try_from(allowed).unwrap_or(u64::MAX) {
             return Err(Unfit {
-                cause: format!("declares {what} of {wanted} {unit}, and may have {allowed}"),
-                remedy: format!("raise the guest's limit of {what}, or build it with less"),
+                cause: format!("declares a {key} of {wanted} {unit}, and may have {allowed}"),
+                remedy: if wanted > u64::try_from(most).unwrap_or(u64::MAX) {
+                    format!("build it with less: no guest of this host gets more than {most}")
+                } else {
+                    format!("raise `limits.{key}` of the guest to at most {most}, or build it with less")
+                },
             });
         }
     }
