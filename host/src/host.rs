@@ -2,7 +2,7 @@
 
 use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
-use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings};
+use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings, clean};
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,6 +14,9 @@ use tokio::task::JoinSet;
 
 /// Compiled code that is kept on disk; the oldest goes first.
 const CODE_CACHE_BYTES_MAX: u64 = 2 << 30;
+
+/// Longest reason why a guest is not served; it may quote the guest.
+const ERROR_BYTES_MAX: usize = 4 << 10;
 
 /// A component to be served, and how.
 #[derive(Clone, Debug)]
@@ -117,7 +120,7 @@ async fn load_all(engines: &Engines, cache: &CodeCache, config: &Config, guests:
     while let Some(outcome) = loading.join_next().await {
         match outcome.context("loading a guest stopped unexpectedly").flatten() {
             Ok(guest) => loaded.push(Arc::new(guest)),
-            Err(error) => failed.push(format!("{error:#}")),
+            Err(error) => failed.push(clean(&format!("{error:#}"), ERROR_BYTES_MAX)),
         }
     }
     if loaded.is_empty() {

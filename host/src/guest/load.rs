@@ -38,7 +38,7 @@ pub struct Settings {
 /// Why a guest was not loaded. Displayed, it is one sentence: the file, the cause, the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The file, as the caller named it.
+    /// The file, as the caller named it, fit to be printed.
     pub file: String,
     /// What is wrong with it.
     pub cause: String,
@@ -56,7 +56,7 @@ impl std::error::Error for LoadError {}
 
 impl LoadError {
     fn new(file: &str, unfit: Unfit) -> LoadError {
-        LoadError { file: file.to_owned(), cause: unfit.cause, remedy: unfit.remedy }
+        LoadError { file: clean(file, CAUSE_BYTES_MAX), cause: unfit.cause, remedy: unfit.remedy }
     }
 }
 
@@ -144,10 +144,11 @@ fn check_imports(manifest: &Manifest, guest: &str) -> Result<(), Unfit> {
     Ok(())
 }
 
+/// Refuses a component that declares more than it may have, and limits that no engine could give.
 fn check_sizes(manifest: &Manifest, engines: &Engines, limits: &CallLimits) -> Result<(), Unfit> {
     let table = [
         ("memory", "bytes", manifest.memory_bytes_min, limits.memory_bytes, engines.limits().memory_bytes_max),
-        ("tables", "elements", manifest.table_elements_min, limits.table_elements, engines.limits().table_elements_max),
+        ("table", "elements", manifest.table_elements_min, limits.table_elements, engines.limits().table_elements_max),
     ];
     for (key, unit, wanted, allowed, most) in table {
         if allowed > most {
@@ -170,16 +171,6 @@ fn check_sizes(manifest: &Manifest, engines: &Engines, limits: &CallLimits) -> R
     Ok(())
 }
 
-/// Compiled code: from the cache, else made and put there.
-fn code(engine: &Engine, bytes: &[u8], digest: &str, cache: Option<&CodeCache>) -> wasmtime::Result<Component> {
-    let Some(cache) = cache else { return Component::from_binary(engine, bytes) };
-    if let Some(component) = cache.load(engine, digest) {
-        return Ok(component);
-    }
-    let code = engine.precompile_component(bytes)?;
-    match cache.store(engine, digest, &code) {
-        Ok(()) => {
-            if let Some(component) = cache.load(engine, digest) {
 /// How many places in the pool of its class each call takes.
 fn places(component: &Component, class: SizeClass, engines: &Engines) -> Result<usize, Unfit> {
     // What a component that imports modules needs cannot be told beforehand; such imports are not linked.
@@ -190,6 +181,16 @@ fn places(component: &Component, class: SizeClass, engines: &Engines) -> Result<
     })
 }
 
+/// Compiled code: from the cache, else made and put there.
+fn code(engine: &Engine, bytes: &[u8], digest: &str, cache: Option<&CodeCache>) -> wasmtime::Result<Component> {
+    let Some(cache) = cache else { return Component::from_binary(engine, bytes) };
+    if let Some(component) = cache.load(engine, digest) {
+        return Ok(component);
+    }
+    let code = engine.precompile_component(bytes)?;
+    match cache.store(engine, digest, &code) {
+        Ok(()) => {
+            if let Some(component) = cache.load(engine, digest) {
                 return Ok(component);
             }
         }

@@ -106,6 +106,12 @@ impl Version {
         self.inner.guest.limits.concurrency.saturating_sub(self.inner.permits.available_permits())
     }
 
+    /// Says in the host's log what went wrong with a call of this guest: on one line, which is cut and counted like those
+    /// that the guest writes.
+    pub fn report(&self, text: &str) {
+        self.inner.guest.log.report(&self.inner.digest, text);
+    }
+
     /// The limits of its calls.
     pub fn limits(&self) -> &CallLimits {
         &self.inner.guest.limits
