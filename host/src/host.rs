@@ -59,9 +59,9 @@ impl Host {
     /// if none is left.
     pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
-        let cache = CodeCache::open(&paths::cache()?.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg)?;
+        let cache = code_cache();
         let started_with = guests.len();
-        let loaded = load_all(&engines, &cache, &config, guests).await?;
+        let loaded = load_all(&engines, cache.as_ref(), &config, guests).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
@@ -103,8 +103,20 @@ impl Host {
     }
 }
 
+/// The folder of compiled code. Without one, guests are compiled at every start: slower, and no reason not to serve them.
+fn code_cache() -> Option<CodeCache> {
+    let opened = paths::cache().and_then(|folder| CodeCache::open(&folder.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg));
+    opened
+        .inspect_err(|error| {
+            tracing::warn!(
+                "compiled code is not kept, and guests are compiled anew at each start: {error:#} (XDG_CACHE_HOME chooses the folder)"
+            );
+        })
+        .ok()
+}
+
 /// Loads all guests side by side, since each may have to be compiled.
-async fn load_all(engines: &Engines, cache: &CodeCache, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
+async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
     let total = guests.len();
     let mut loading = JoinSet::new();
     for guest in guests {
@@ -132,10 +144,10 @@ async fn load_all(engines: &Engines, cache: &CodeCache, config: &Config, guests:
     Ok(loaded)
 }
 
-fn settings(guest: &GuestSource, cache: &CodeCache) -> Result<Settings> {
+fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> {
     let config_json = serde_json::to_string(&guest.config.config)
         .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-    Ok(Settings { name: guest.name.clone(), config_json, limits: call_limits(&guest.config.limits), cache: Some(cache.clone()) })
+    Ok(Settings { name: guest.name.clone(), config_json, limits: call_limits(&guest.config.limits), cache: cache.cloned() })
 }
 
 fn call_limits(limits: &GuestLimits) -> CallLimits {
@@ -147,6 +159,7 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
         table_elements: limits.table,
         output_bytes: bytes(limits.output),
         log_lines: limits.logs,
+        progress: limits.progress,
         concurrency: limits.concurrency,
         ..CallLimits::default()
     }
@@ -162,7 +175,6 @@ fn offers(guest: &Loaded) -> String {
     let parts: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
-        progress: limits.progress,
         .map(|(count, noun)| if *count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") })
         .collect();
     if parts.is_empty() { "nothing".into() } else { parts.join(", ") }
