@@ -180,9 +180,8 @@ impl CodeCache {
         let kept = |entry: rustix::fs::DirEntry| {
             let found = statat(&self.folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
             let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-            let (seconds, nanos) = (i64::try_from(found.st_mtime).ok()?, u64::try_from(found.st_mtime_nsec).ok()?);
             let bytes = u64::try_from(found.st_size).ok()?;
-            is_file.then(|| Kept { modified: (seconds, nanos), bytes, name: entry.file_name().to_bytes().to_owned() })
+            is_file.then(|| Kept { modified: (found.st_mtime, found.st_mtime_nsec), bytes, name: entry.file_name().to_bytes().to_owned() })
         };
         entries.flatten().filter(|entry| wanted(entry.file_name().to_bytes())).filter_map(kept).collect()
     }
