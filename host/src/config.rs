@@ -7,6 +7,8 @@ mod check;
 pub mod discover;
 pub mod paths;
 pub mod seal;
+pub mod streams;
+pub mod tasks;
 pub mod units;
 
 use crate::guest::CallLimits;
@@ -29,6 +31,10 @@ pub struct Config {
     pub server: ServerConfig,
     /// Bounds of the host itself.
     pub limits: Limits,
+    /// Bounds of subscriptions and event streams.
+    pub streams: streams::StreamLimits,
+    /// When calls become tasks, and what is kept of them.
+    pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
     /// The guests, by name.
@@ -39,12 +45,12 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Name in the server information of the merged endpoint.
-    pub name: String,
+    /// Name in the server information of the merged endpoint; absent, the only guest's or `guesthouse`.
+    pub name: Option<String>,
     /// Title there.
     pub title: Option<String>,
     /// Version there.
-    pub version: String,
+    pub version: Option<String>,
     /// Instructions there; the guests' own are appended under their names.
     pub instructions: Option<String>,
     /// Whether results of the modern era carry the server information in `_meta`.
@@ -59,14 +65,16 @@ pub struct ServerConfig {
     pub mode: Mode,
     /// When tools and prompts of the merged endpoint carry the guest's name.
     pub prefix: Prefix,
+    /// Whether the HTTP+SSE transport of 2024-11-05 is served, too, at `/sse` and `/message`.
+    pub sse: bool,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
-            name: "guesthouse".into(),
+            name: None,
             title: None,
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: None,
             instructions: None,
             server_info: true,
             listen: SocketAddr::from(([127, 0, 0, 1], 8642)),
@@ -74,6 +82,7 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             mode: Mode::Both,
             prefix: Prefix::Auto,
+            sse: false,
         }
     }
 }
@@ -120,7 +129,8 @@ pub struct Limits {
     pub requests: usize,
     /// Most requests in flight on one stdio or in-process connection, or in one session.
     pub requests_per_peer: usize,
-    /// How long a client may take to send an HTTP request's header section.
+    /// How long a client may take to send an HTTP request's header section, counted from the end of the one before: so
+    /// also how long a connection may be idle. Clients that keep connections for later rely on more than a minute.
     pub header_time: Span,
     /// How long a client may take to send an HTTP body.
     pub body_time: Span,
@@ -160,7 +170,7 @@ impl Default for Limits {
             connections: 4_096,
             requests: 4_096,
             requests_per_peer: 256,
-            header_time: Span(10_000),
+            header_time: Span(75_000),
             body_time: Span(30_000),
             write_time: Span(60_000),
             sessions: 10_000,
@@ -202,6 +212,8 @@ pub struct GuestLimits {
     pub cpu: Span,
     /// Time of one call by the clock.
     pub wall: Span,
+    /// The same of a call that runs as a task. Its processor time grows in proportion.
+    pub task: Span,
     /// What one call may return, in all.
     pub output: Size,
     /// Elements of all tables of one instance.
@@ -222,6 +234,7 @@ impl Default for GuestLimits {
             memory: Size(limits.memory_bytes as u64),
             cpu: Span(limits.cpu_ms),
             wall: Span(limits.wall_ms),
+            task: Span(limits.task_wall_ms),
             output: Size(limits.output_bytes as u64),
             table: limits.table_elements,
             logs: limits.log_lines,
@@ -262,7 +275,9 @@ impl Config {
         }
         config.limits.check()?;
         config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name))?;
+        config.streams.check()?;
         config.seal.check()?;
+        config.tasks.check()?;
         Ok(config)
     }
 }
@@ -280,6 +295,7 @@ mod tests {
             ("[guest.a.limits]\nmemry = 1", "memry"),
             ("[guest.a]\nfil = \"a.wasm\"", "fil"),
             ("[auht]\n", "auht"),
+            ("[streams]\nrety = \"1s\"", "rety"),
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());
             assert!(error.contains(key), "{error}");
@@ -306,6 +322,7 @@ mod tests {
         for (text, part) in [
             ("[guest.Weather]\nfile = \"a.wasm\"", "Weather"),
             ("[limits]\nrequests = 0", "limits.requests"),
+            ("[streams]\nqueue = 0", "streams.queue"),
             ("[guest.a.limits]\nwall = \"soon\"", "soon"),
             ("[server]\nmode = \"old\"", "old"),
             ("[server]\nlisten = \"localhost\"", "listen"),

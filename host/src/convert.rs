@@ -1,7 +1,7 @@
 //! Between the contract's types and the protocol's: the only code, with the dispatcher, that knows both.
 //!
-//! What a guest hands over is checked on the way: JSON must be JSON, and a name that the protocol requires must be
-//! there. What is wrong is named by its path, so that the guest's author finds it.
+//! What a guest hands over is checked on the way: JSON must be JSON, and `_meta` an object. What is wrong is named by its
+//! path, so that the guest's author finds it.
 
 use crate::guest::bindings::{completion, context, lifecycle, prompts, resources, tools, types};
 use guesthouse_protocol::model;
@@ -260,15 +260,20 @@ pub fn prompt_result(result: prompts::PromptResult) -> Checked<model::GetPromptR
 
 /// What a guest asks the client.
 pub fn input_required(required: types::InputRequired) -> Checked<model::InputRequired> {
-    let questions = each(required.questions, "questions", |asked: types::Asked| {
+    let questions = questions(required.questions)?;
+    Ok(model::InputRequired { questions, guest_state: required.state, ..model::InputRequired::default() })
+}
+
+/// Questions, in the guest's order.
+pub fn questions(asked: Vec<types::Asked>) -> Checked<Vec<model::questions::Asked>> {
+    each(asked, "questions", |asked: types::Asked| {
         let question = match asked.question {
             types::Question::Elicit(params) => model::Question::Elicit(json(params, "elicit")?),
             types::Question::Sample(params) => model::Question::Sample(json(params, "sample")?),
             types::Question::ListRoots => model::Question::Roots,
         };
         Ok(model::questions::Asked { key: asked.key, question })
-    })?;
-    Ok(model::InputRequired { questions, request_state: None, guest_state: required.state })
+    })
 }
 
 /// A client's answer.

@@ -5,6 +5,7 @@
 //! Dropping the future of a call stops the guest. This module knows wasmtime and the contract, and nothing of the
 //! protocol that clients speak.
 
+mod allowance;
 pub mod bindings;
 mod cache;
 mod calls;
@@ -21,6 +22,7 @@ mod state;
 mod turns;
 mod version;
 
+pub use allowance::Allowance;
 pub use cache::CodeCache;
 pub use calls::Caller;
 pub use engine::{EngineLimits, Engines, MEMORY_BYTES_MAX, SizeClass, TABLE_ELEMENTS_MAX};

@@ -154,6 +154,7 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
     let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
     CallLimits {
         wall_ms: limits.wall.0,
+        task_wall_ms: limits.task.0,
         cpu_ms: limits.cpu.0,
         memory_bytes: bytes(limits.memory),
         table_elements: limits.table,

@@ -1,8 +1,11 @@
 //! Integration tests: the whole host, over every transport.
 
+mod apps;
+mod changes;
 mod cli;
 mod dispatch;
 mod limits;
+mod matrix;
 mod questions;
 mod samples;
 mod support;

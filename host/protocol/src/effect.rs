@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{Json, to_raw_written};
 use crate::message::{ParseLimits, RequestId};
-use crate::model::{Implementation, Request, Retry, Rounds};
+use crate::model::{Implementation, Request, Retry, Rounds, TaskAsked};
 use crate::reporter::Reporter;
 use crate::revision::{Mode, Revision};
 
@@ -31,6 +31,12 @@ pub struct PeerLimits {
     pub request_ids_max: usize,
     /// Calls that run at a time; beyond, the answer is `busy`.
     pub in_flight_max: usize,
+    /// Subscriptions that are open at a time, which count as calls, too.
+    pub subscriptions_max: usize,
+    /// Resources that one subscription may name.
+    pub subscription_uris_max: usize,
+    /// Bytes that their URIs may have in all.
+    pub subscription_uri_bytes_max: usize,
     /// Calls that wait for answers of the client at a time, in the handshake era. They do not count as running.
     pub waiting_max: usize,
     /// How long the client has for the questions of one round, in milliseconds.
@@ -45,6 +51,9 @@ impl Default for PeerLimits {
             parse: ParseLimits::default(),
             request_ids_max: 10_000,
             in_flight_max: 256,
+            subscriptions_max: 32,
+            subscription_uris_max: 256,
+            subscription_uri_bytes_max: 64 << 10,
             waiting_max: 64,
             question_time_ms: 600_000,
             answers_bytes_max: 4 << 20,
@@ -145,6 +154,8 @@ pub struct CallContext {
     pub traceparent: Option<Box<str>>,
     /// Set if a modern client says that this is a later round of a call that asked it something.
     pub retry: Option<Retry>,
+    /// Set if a client of 2025-11-25 wants the call to run as a task.
+    pub task: Option<TaskAsked>,
     /// What earlier rounds brought. In the modern era it is for the dispatcher to fill in, out of `retry`.
     pub rounds: Rounds,
 }

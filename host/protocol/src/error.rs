@@ -95,6 +95,11 @@ impl RpcError {
         )
     }
 
+    /// What it takes to keep it, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.message.len().saturating_add(self.data.as_ref().map_or(0, |data| data.get().len()))
+    }
+
     /// Reads an error object of a client; none if it is none.
     pub(crate) fn read(error: &RawValue) -> Option<RpcError> {
         let members = entries(error)?;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::error::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND, RpcError};
+use crate::error::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND, RpcError};
 use crate::json::{Json, is_object};
 use crate::method::Method;
 use crate::model::{CallToolResult, Reply};
@@ -40,6 +40,10 @@ pub enum Failure {
     CannotAsk(String),
     /// The client was asked, and did not answer in time; the text says so.
     Unanswered(String),
+    /// The tool runs only as a task and was called without one, or the other way round (2025-11-25); the text says which.
+    WrongTaskMode(String),
+    /// The error that a task ended with, as it was recorded.
+    TaskFailed(RpcError),
     /// An error of the guest's own. A code that JSON-RPC or MCP reserves reaches the client as an internal error.
     Rpc(RpcError),
     /// The host or the guest is at fault.
@@ -180,6 +184,11 @@ impl InternalKind {
     }
 }
 
+/// The dispatcher answered a method with the reply to another one.
+pub(crate) fn wrong_reply() -> Failure {
+    Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() }
+}
+
 /// Looks a failure up.
 pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> Answer {
     let modern = revision.era() == Era::Modern;
@@ -207,11 +216,12 @@ pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> An
         Failure::CannotAsk(text) | Failure::Unanswered(text) if method == Method::CallTool => Answer::Tool(CallToolResult::error(text)),
         Failure::CannotAsk(text) => error(RpcError::typed(INVALID_PARAMS, "cannot_ask_client", text)),
         Failure::Unanswered(text) => error(RpcError::typed(INTERNAL_ERROR, "client_did_not_answer", text)),
+        Failure::WrongTaskMode(text) => error(RpcError::typed(METHOD_NOT_FOUND, "wrong_task_mode", text)),
         Failure::MissingClientCapability(required) => missing_capability(required, method, modern),
         Failure::Rpc(own) if is_reserved(own.code) => {
             error(internal(InternalKind::HandlerError, "The handler failed with an error code that it may not use".to_owned()))
         }
-        Failure::Rpc(own) => error(own),
+        Failure::Rpc(own) | Failure::TaskFailed(own) => error(own),
         Failure::Internal { kind, text } => error(internal(kind, text)),
         Failure::Busy { retry_after_s } => {
             let (error, status) = busy(retry_after_s);

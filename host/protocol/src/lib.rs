@@ -37,6 +37,7 @@ mod modern;
 pub mod peer;
 pub mod reporter;
 pub mod revision;
+pub mod subscription;
 
 pub use effect::{Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind};
 pub use error::RpcError;
@@ -48,3 +49,4 @@ pub use model::{Reply, Request};
 pub use peer::Peer;
 pub use reporter::{ProgressError, Reporter};
 pub use revision::{Era, Mode, Revision};
+pub use subscription::{Event, Filter, Subscription, TaskState};

@@ -11,18 +11,20 @@ use serde_json::value::RawValue;
 
 use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
 use crate::error::RpcError;
-use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
+use crate::failure::{self, Answer, Outcome};
 use crate::handshake::Session;
 use crate::message::{Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id};
 use crate::method::Method;
 use crate::model::{Reply, Stamp};
 use crate::reporter::Line;
 use crate::revision::Revision;
+use crate::subscription::Event;
 use admit::Admitted;
 use answers::{Rendered, render_error, render_result};
 pub(crate) use answers::{UnknownId, error_message};
 use ask::Again;
 use batch::{Batch, Place};
+use bytes::Bytes;
 
 /// One client's end of a connection. Cheap to make: modern HTTP makes one for every request.
 #[derive(Debug)]
@@ -133,6 +135,13 @@ impl Peer {
         self.session.as_ref().filter(|session| session.opening.is_none()).map(|session| session.revision)
     }
 
+    /// Tells the client of an event; `None` if there is no session that may be told, as before the client has said that
+    /// it is ready.
+    pub fn announce(&self, event: &Event) -> Option<Bytes> {
+        let session = self.session.as_ref()?;
+        event.to_session(session.revision).filter(|_| session.initialized)
+    }
+
     /// How many calls there are, running or waiting for the client.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
@@ -199,7 +208,13 @@ impl Peer {
     }
 
     fn notification(&mut self, notification: &NotificationMessage<'_>, effects: &mut Vec<Effect>) {
-        // `notifications/initialized` changes nothing: a session is open once its `initialize` was answered.
+        if notification.method == "notifications/initialized" {
+            // The session is open already; from now on it may also be spoken to.
+            if let Some(session) = self.session.as_mut().filter(|session| session.opening.is_none()) {
+                session.initialized = true;
+            }
+            return;
+        }
         if notification.method != "notifications/cancelled" {
             return;
         }
@@ -240,9 +255,11 @@ impl Peer {
         }
         let failure = match outcome {
             Ok(reply) if reply.answers(ended.method) => {
-                return Some(render_result(&ended.id, &reply, &self.stamp(ended.revision)));
+                let mut stamp = self.stamp(ended.revision);
+                stamp.subscription = (ended.method == Method::Listen).then_some(&ended.id);
+                return Some(render_result(&ended.id, &reply, &stamp));
             }
-            Ok(_) => Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() },
+            Ok(_) => failure::wrong_reply(),
             Err(failure) => failure,
         };
         match failure::answer(failure, ended.method, ended.revision) {
@@ -295,7 +312,7 @@ impl Peer {
     }
 
     fn stamp(&self, revision: Revision) -> Stamp<'_> {
-        Stamp { mode: self.config.mode, revision, server_info: self.config.server_info.as_deref() }
+        Stamp { mode: self.config.mode, revision, server_info: self.config.server_info.as_deref(), subscription: None }
     }
 
     fn unknown_id(&self) -> UnknownId {

@@ -148,6 +148,16 @@ impl Revision {
         self >= Revision::V2025_11_25
     }
 
+    /// A client asks for a task by a parameter; tools say whether they take it.
+    pub fn has_task_param(self) -> bool {
+        self == Revision::V2025_11_25
+    }
+
+    /// Capabilities have `extensions`.
+    pub fn has_extensions(self) -> bool {
+        self >= Revision::V2026_07_28
+    }
+
     /// Structured content may be any JSON value, and an output schema need not describe an object.
     pub fn has_any_structured_output(self) -> bool {
         self >= Revision::V2026_07_28

@@ -17,7 +17,7 @@ const DEPTH_MAX: u64 = 120;
 const HEADER_BYTES_MIN: u64 = 8 << 10;
 
 /// A key, its value, the least and the most that it can be.
-struct Bound {
+pub(super) struct Bound {
     key: &'static str,
     value: Value,
     least: u64,
@@ -64,21 +64,26 @@ impl Bound {
     }
 }
 
-fn count(key: &'static str, value: usize) -> Bound {
+pub(super) fn count(key: &'static str, value: usize) -> Bound {
     Bound { key, value: Value::Count(value as u64), least: 1, most: COUNT_MAX }
 }
 
-fn size(key: &'static str, value: Size) -> Bound {
+pub(super) fn size(key: &'static str, value: Size) -> Bound {
     Bound { key, value: Value::Size(value.0), least: 1, most: BYTES_MAX }
 }
 
-fn span(key: &'static str, value: Span) -> Bound {
+pub(super) fn span(key: &'static str, value: Span) -> Bound {
     Bound { key, value: Value::Span(value.0), least: 1, most: TIME_MS_MAX }
 }
 
 /// For limits of which nothing at all is a sensible amount.
-fn or_none(bound: Bound) -> Bound {
+pub(super) fn or_none(bound: Bound) -> Bound {
     Bound { least: 0, ..bound }
+}
+
+/// Checks the values of one table.
+pub(super) fn within(table: &str, bounds: &[Bound]) -> Result<()> {
+    bounds.iter().try_for_each(|bound| bound.check(table))
 }
 
 impl Limits {
@@ -107,7 +112,7 @@ impl Limits {
             or_none(count("questions_per_peer", self.questions_per_peer)),
             or_none(span("stop_time", self.stop_time)),
         ];
-        bounds.iter().try_for_each(|bound| bound.check("limits"))
+        within("limits", &bounds)
     }
 }
 
@@ -118,13 +123,14 @@ impl GuestLimits {
             Bound { most: MEMORY_BYTES_MAX as u64, ..size("memory", self.memory) },
             span("cpu", self.cpu),
             span("wall", self.wall),
+            span("task", self.task),
             size("output", self.output),
             or_none(Bound { most: TABLE_ELEMENTS_MAX as u64, ..count("table", self.table) }),
             or_none(count("logs", usize::try_from(self.logs).unwrap_or(usize::MAX))),
             or_none(count("progress", usize::try_from(self.progress).unwrap_or(usize::MAX))),
             count("concurrency", self.concurrency),
         ];
-        bounds.iter().try_for_each(|bound| bound.check(&format!("guest.{guest}.limits")))
+        within(&format!("guest.{guest}.limits"), &bounds)
     }
 }
 
@@ -168,6 +174,11 @@ mod tests {
             ("limits", "write_time", "\"721h\"", "`limits.write_time` is 721h, and can be at most 720h"),
             ("guest.a.limits", "memory", "\"513MiB\"", "`guest.a.limits.memory` is 513MiB, and can be at most 512MiB"),
             ("guest.a.limits", "table", "100001", "`guest.a.limits.table` is 100001, and can be at most 100000"),
+            ("guest.a.limits", "task", "\"721h\"", "at most 720h"),
+            ("streams", "queue", "9223372036854775807", "at most 10000000"),
+            ("streams", "listen_time", "\"721h\"", "at most 720h"),
+            ("tasks", "after", "\"721h\"", "at most 720h"),
+            ("tasks", "count", "9223372036854775807", "at most 10000000"),
             ("guest.a.limits", "wall", "\"5000000000000h\"", "at most 720h"),
             ("guest.a.limits", "cpu", "\"721h\"", "at most 720h"),
             ("guest.a.limits", "output", "\"3GiB\"", "at most 2GiB"),

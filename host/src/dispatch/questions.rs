@@ -24,7 +24,7 @@ const SEALED_FORM_BYTES_MAX: usize = 16 << 10;
 const ELICITATION_ID_BYTES: usize = 16;
 
 /// Whoever may ask without being known is this one: one person on one machine.
-const LOCAL: &str = "local";
+pub(super) const LOCAL: &str = "local";
 
 /// One run of a call that may ask.
 pub(super) struct Turn<'a> {
@@ -92,16 +92,9 @@ impl Turn<'_> {
     pub(super) fn ask(&self, guest: &Loaded, kind: &str, required: types::InputRequired) -> Outcome {
         let name = self.name;
         let round = self.rounds.round.saturating_add(1);
-        let most = self.scope.dispatcher.rounds_max;
-        if round > most {
-            report(guest, kind, name, &format!("asked the client more than {most} times"));
-            let text = format!("{kind} `{name}` of guest `{}` asked the client too often", guest.name);
-            return Err(Failure::Internal { kind: InternalKind::TooManyRounds, text });
-        }
-        let mut asked = convert::input_required(required).map_err(|bad| bad_output(guest, kind, name, &bad.to_string()))?;
-        asked.check().inspect_err(|failure| report(guest, kind, name, &format!("cannot ask the client: {failure:?}")))?;
+        let asking = Asking { guest, kind, name, revision: self.revision, round, rounds_max: self.scope.dispatcher.desk.rounds_max };
+        let mut asked = asking.checked(required)?;
         if self.revision.era() == Era::Handshake {
-            name_elicitations(&mut asked).map_err(|error| bad_output(guest, kind, name, &format!("{error:#}")))?;
             return Ok(Reply::InputRequired(Box::new(asked)));
         }
         let mut rounds = self.rounds.clone();
@@ -140,6 +133,35 @@ impl Turn<'_> {
             endpoint: &self.scope.endpoint.path(),
             revision: self.revision.as_str(),
         })
+    }
+}
+
+/// A callback that asks.
+pub(super) struct Asking<'a> {
+    pub(super) guest: &'a Loaded,
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+    pub(super) revision: Revision,
+    /// Which round of questions this is.
+    pub(super) round: u32,
+    pub(super) rounds_max: u32,
+}
+
+impl Asking<'_> {
+    /// What is asked, if it may be: not too often, not too much, and in the right form.
+    pub(super) fn checked(&self, required: types::InputRequired) -> Result<InputRequired, Failure> {
+        let Asking { guest, kind, name, revision, round, rounds_max } = *self;
+        if round > rounds_max {
+            report(guest, kind, name, &format!("asked the client more than {rounds_max} times"));
+            let text = format!("{kind} `{name}` of guest `{}` asked the client too often", guest.name);
+            return Err(Failure::Internal { kind: InternalKind::TooManyRounds, text });
+        }
+        let mut asked = convert::input_required(required).map_err(|bad| bad_output(guest, kind, name, &bad.to_string()))?;
+        asked.check().inspect_err(|failure| report(guest, kind, name, &format!("cannot ask the client: {failure:?}")))?;
+        if revision.era() == Era::Handshake {
+            name_elicitations(&mut asked).map_err(|error| bad_output(guest, kind, name, &format!("{error:#}")))?;
+        }
+        Ok(asked)
     }
 }
 

@@ -10,9 +10,9 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::allowance::Allowance;
 use super::engine::EngineLimits;
 use super::failure::Failure;
 use super::turns::run_in_turns;
@@ -61,34 +61,34 @@ impl Schedule {
 
     /// Runs a call to its end, its deadline, or the end of its budget of processor time. Dropping the returned
     /// future drops the call: at once where it waits, at the next tick of the epoch where it computes.
-    pub(crate) async fn run<F, T>(&self, call: F, cpu: Duration, deadline: Instant, turns: &Arc<Semaphore>) -> Result<T, Failure>
+    pub(crate) async fn run<F, T>(&self, call: F, allowance: &Allowance, turns: &Arc<Semaphore>) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Send + 'static,
     {
-        match tokio::time::timeout_at(deadline, self.drive(call, cpu, turns)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Failure::Deadline),
+        tokio::select! {
+            biased;
+            outcome = self.drive(call, allowance, turns) => outcome,
+            () = allowance.over() => Err(Failure::Deadline),
         }
     }
 
-    async fn drive<F, T>(&self, call: F, cpu: Duration, turns: &Arc<Semaphore>) -> Result<T, Failure>
+    async fn drive<F, T>(&self, call: F, allowance: &Allowance, turns: &Arc<Semaphore>) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Send + 'static,
     {
         let mut call = Metered::new(call);
-        let short = cpu.min(self.interactive);
-        if let Turn::Done(outcome) = poll_fn(|cx| call.poll_until(cx, short)).await {
+        if let Turn::Done(outcome) = poll_fn(|cx| call.poll_until(cx, allowance.cpu().min(self.interactive))).await {
             return outcome;
         }
-        if call.used >= cpu {
+        if call.used >= allowance.cpu() {
             return Err(Failure::CpuBudget);
         }
         let Some(batch) = &self.batch else { return Err(Failure::Busy) };
-        let turns = Arc::clone(turns);
+        let (allowance, turns) = (allowance.clone(), Arc::clone(turns));
         let moved = async move {
-            match run_in_turns(&turns, |cx| call.poll_until(cx, cpu)).await {
+            match run_in_turns(&turns, |cx| call.poll_until(cx, allowance.cpu())).await {
                 Some(Turn::Done(outcome)) => outcome,
                 Some(Turn::Used) => Err(Failure::CpuBudget),
                 None => Err(Failure::Busy),
@@ -175,14 +175,15 @@ mod tests {
     async fn run<T: Send + 'static>(
         schedule: &Schedule,
         call: impl Future<Output = Result<T, Failure>> + Send + 'static,
-        cpu: Duration,
-        deadline: Instant,
+        allowance: &Allowance,
     ) -> Result<T, Failure> {
-        schedule.run(call, cpu, deadline, &schedule.turns()).await
+        schedule.run(call, allowance, &schedule.turns()).await
     }
 
-    fn soon() -> Instant {
-        Instant::now() + PLENTY
+    const PLENTY_MS: u64 = 60_000;
+
+    fn soon(cpu_ms: u64) -> Allowance {
+        Allowance::new(PLENTY_MS, cpu_ms)
     }
 
     /// Uses processor time in small turns, as a guest does that yields with the epoch.
@@ -211,13 +212,13 @@ mod tests {
     async fn short_calls_stay_and_long_ones_move_to_the_lowest_priority() {
         let schedule = schedule(5);
         let here = place();
-        let stayed = run(&schedule, async { Ok(place()) }, PLENTY, soon()).await.unwrap();
+        let stayed = run(&schedule, async { Ok(place()) }, &soon(PLENTY_MS)).await.unwrap();
         assert_eq!(stayed, here);
         let call = async {
             burn(Duration::from_millis(20)).await;
             Ok(place())
         };
-        let (thread, priority) = run(&schedule, call, PLENTY, soon()).await.unwrap();
+        let (thread, priority) = run(&schedule, call, &soon(PLENTY_MS)).await.unwrap();
         assert_eq!((thread.as_str(), priority), ("guest-batch", LOWEST_PRIORITY));
     }
 
@@ -229,7 +230,7 @@ mod tests {
                 burn(PLENTY).await;
                 Ok(())
             };
-            let outcome = run(&schedule, endless, Duration::from_millis(cpu_ms), soon()).await;
+            let outcome = run(&schedule, endless, &soon(cpu_ms)).await;
             assert_eq!(outcome, Err(Failure::CpuBudget), "{interactive_ms} {cpu_ms}");
         }
     }
@@ -237,12 +238,10 @@ mod tests {
     #[tokio::test]
     async fn waiting_costs_no_budget_but_meets_the_deadline() {
         let schedule = schedule(5);
-        let deadline = Instant::now() + Duration::from_millis(20);
-        let outcome = run(&schedule, std::future::pending::<Result<(), _>>(), Duration::ZERO, deadline).await;
+        let outcome = run(&schedule, std::future::pending::<Result<(), _>>(), &Allowance::new(20, 0)).await;
         // A budget of nothing is used up by the first poll, before any deadline.
         assert_eq!(outcome, Err(Failure::CpuBudget));
-        let deadline = Instant::now() + Duration::from_millis(20);
-        let outcome = run(&schedule, std::future::pending::<Result<(), _>>(), PLENTY, deadline).await;
+        let outcome = run(&schedule, std::future::pending::<Result<(), _>>(), &Allowance::new(20, PLENTY_MS)).await;
         assert_eq!(outcome, Err(Failure::Deadline));
     }
 
@@ -266,14 +265,15 @@ mod tests {
             burn(PLENTY).await;
             Ok(())
         };
-        let mut endless = Box::pin(schedule.run(endless, PLENTY * 2, soon(), &turns));
+        let allowance = soon(2 * PLENTY_MS);
+        let mut endless = Box::pin(schedule.run(endless, &allowance, &turns));
         // It has moved when its turn is taken.
         while turns.available_permits() > 0 {
             assert!(poll_fn(|cx| Poll::Ready(endless.as_mut().poll(cx).is_pending())).await);
             tokio::task::yield_now().await;
         }
         drop(endless);
-        let start = Instant::now();
+        let start = std::time::Instant::now();
         while !dropped.load(Ordering::SeqCst) {
             assert!(start.elapsed() < PLENTY);
             tokio::task::yield_now().await;
@@ -286,6 +286,7 @@ mod tests {
         let schedule = schedule(1);
         let (busy, other) = (schedule.turns(), schedule.turns());
         let polls = Arc::new(AtomicUsize::new(0));
+        let allowance = soon(2 * PLENTY_MS);
         let mut loops = Vec::new();
         for _ in 0..64 {
             let polls = Arc::clone(&polls);
@@ -295,7 +296,7 @@ mod tests {
                     polls.fetch_add(1, Ordering::SeqCst);
                 }
             };
-            loops.push(Box::pin(schedule.run::<_, ()>(endless, PLENTY * 2, soon(), &busy)));
+            loops.push(Box::pin(schedule.run::<_, ()>(endless, &allowance, &busy)));
         }
         let mut all = Box::pin(futures_util::future::join_all(loops));
         // Every loop has moved once each has been polled for longer than it may stay here.
@@ -309,7 +310,7 @@ mod tests {
             burn(Duration::from_millis(50)).await;
             Ok(counted.load(Ordering::SeqCst) - before)
         };
-        let beside = schedule.run(call, PLENTY, soon(), &other).await.unwrap();
+        let beside = schedule.run(call, &soon(PLENTY_MS), &other).await.unwrap();
         // Turn by turn with one of the loops, where it would have waited for 64 of them each time.
         assert!(beside < 500, "{beside} turns of the other guest during 50 of this one");
     }

@@ -28,6 +28,7 @@ pub(crate) struct States {
     sealer: Arc<Sealer>,
     ttl_s: u64,
     skew_s: u64,
+    len_max: usize,
     /// Set where a token may be used once.
     replays: Option<Box<dyn Replays>>,
 }
@@ -98,7 +99,12 @@ struct OpenQuestion {
 impl States {
     pub(crate) fn new(sealer: Arc<Sealer>, ttl_s: u64, skew_s: u64, single_use: bool) -> Self {
         let replays = single_use.then(|| Box::new(MemoryReplays::new(USED_PER_PRINCIPAL_MAX)) as Box<dyn Replays>);
-        Self { sealer, ttl_s, skew_s, replays }
+        Self { sealer, ttl_s, skew_s, len_max: STATE_LEN_MAX, replays }
+    }
+
+    /// The same with tokens of at most this length, as where a client can send back no more.
+    pub(crate) fn with_len_max(self, len_max: usize) -> Self {
+        Self { len_max: len_max.min(STATE_LEN_MAX), ..self }
     }
 
     /// Seals what the next run needs. `now` is in seconds since 1970.
@@ -115,15 +121,15 @@ impl States {
             open: open.iter().map(OpenQuestion::of).collect(),
         };
         let token = self.sealer.seal(PURPOSE, &serde_json::to_vec(&claims)?)?;
-        if token.len() > STATE_LEN_MAX {
-            bail!("the state of the call takes {} bytes, more than {STATE_LEN_MAX}", token.len());
+        if token.len() > self.len_max {
+            bail!("the state of the call takes {} bytes, more than {}", token.len(), self.len_max);
         }
         Ok(token)
     }
 
     /// Opens what a client sent back, if all is as it was. A token that may be used once is used from here on.
     pub(crate) fn open(&self, to: &Binding<'_>, token: &str, now: u64) -> Result<Opened<'_>, Refusal> {
-        let payload = self.sealer.open(PURPOSE, token, STATE_LEN_MAX).map_err(|problem| match problem {
+        let payload = self.sealer.open(PURPOSE, token, self.len_max).map_err(|problem| match problem {
             Unsealable::Invalid => StateProblem::Invalid,
             Unsealable::TooLarge => StateProblem::TooLarge,
             Unsealable::KeyUnknown => StateProblem::KeyUnknown,

@@ -4,10 +4,11 @@
 //! responses fills, then no further message is taken in: a slow client slows its own connection and nothing else.
 
 use super::{Service, busy, run_guarded};
-use crate::dispatch::Frame;
+use crate::changes::Listener;
+use crate::dispatch::{Frame, Line};
 use crate::registry::Endpoint;
 use bytes::Bytes;
-use guesthouse_protocol::{Call, CallId, Effect, Outcome, Peer, Refusal};
+use guesthouse_protocol::{Call, CallId, Effect, Event, Outcome, Peer, Refusal, Request};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 /// Most messages that one write takes.
 const WRITE_LEN_MAX: usize = 256;
@@ -48,6 +50,10 @@ pub(super) struct Connection<S> {
     written: oneshot::Receiver<()>,
     calls: JoinSet<(CallId, Outcome)>,
     running: HashMap<CallId, AbortHandle>,
+    /// The handshake session, once there is one, as a listener.
+    session: Option<Arc<Listener>>,
+    /// Ends subscriptions when the connection is about to end.
+    stopping: CancellationToken,
     /// The peer's time counts from here.
     opened: Instant,
     /// Made and not in the queue yet. Holds the responses to one message, and one for each call that ended meanwhile.
@@ -70,6 +76,8 @@ impl<S: Service> Connection<S> {
             written,
             calls: JoinSet::new(),
             running: HashMap::new(),
+            session: None,
+            stopping: CancellationToken::new(),
             opened: Instant::now(),
             outbox: VecDeque::new(),
         };
@@ -87,7 +95,7 @@ impl<S: Service> Connection<S> {
             }
             tokio::select! {
                 biased;
-                () = &mut stop, if open => deadline = Some(Instant::now() + grace),
+                () = &mut stop, if open => deadline = Some(self.close_in(grace)),
                 () = reached(deadline) => break,
                 () = reached(self.patience()) => {}
                 () = self.responses.closed() => return,
@@ -95,7 +103,11 @@ impl<S: Service> Connection<S> {
                 Some(ended) = self.calls.join_next() => self.ended(ended),
                 message = source.next(), if open && self.outbox.is_empty() => match message {
                     Some(message) => self.received(message),
-                    None => deadline = Some(Instant::now() + grace),
+                    None => deadline = Some(self.close_in(grace)),
+                },
+                // Only when everything else is on its way: until then, the same change waits only once.
+                Some(event) = change(self.session.as_deref()), if open && self.outbox.is_empty() => {
+                    self.outbox.extend(self.peer.announce(&event));
                 }
             }
             self.tick();
@@ -108,6 +120,12 @@ impl<S: Service> Connection<S> {
             _ = written => {}
             () = reached(deadline) => {}
         }
+    }
+
+    /// Nothing more is taken in, and subscriptions end. What runs has that long to end, too.
+    fn close_in(&self, grace: Duration) -> Instant {
+        self.stopping.cancel();
+        Instant::now() + grace
     }
 
     /// When the wait for the client's answers ends.
@@ -147,6 +165,9 @@ impl<S: Service> Connection<S> {
             self.running.remove(&call);
             let effects = self.peer.finish(call, outcome);
             self.carry_out(effects);
+            if self.session.is_none() && self.peer.revision().is_some() {
+                self.session = Some(Arc::new(self.service.hub().session(self.endpoint.clone())));
+            }
         }
     }
 
@@ -167,7 +188,10 @@ impl<S: Service> Connection<S> {
 
     fn start(&mut self, call: Call) {
         let id = call.id;
+        let listens = matches!(call.request, Request::Listen(_));
         let permit = match self.service.requests().clone().try_acquire_owned() {
+            // Subscriptions do next to nothing for a long time, and are counted elsewhere.
+            _ if listens => None,
             Ok(permit) => Some(permit),
             // A call whose client has answered had its turn before, and waits for a permit.
             Err(_) if call.context.rounds.round > 0 => None,
@@ -178,17 +202,27 @@ impl<S: Service> Connection<S> {
             }
         };
         let (service, endpoint) = (self.service.clone(), self.endpoint.clone());
-        let frames = (call.reporter.wants_progress() || call.reporter.wants_logs()).then(|| self.frames.clone());
+        let speaks = listens || call.reporter.wants_progress() || call.reporter.wants_logs();
+        let line = Line { frames: speaks.then(|| self.frames.clone()), session: self.session.clone(), stopping: self.stopping.clone() };
         let task = self.calls.spawn(async move {
             let permit = match permit {
                 Some(permit) => Some(permit),
+                None if listens => None,
                 None => service.requests().clone().acquire_owned().await.ok(),
             };
-            let outcome = run_guarded(&*service, &endpoint, call, frames).await;
+            let outcome = run_guarded(&*service, &endpoint, call, line).await;
             drop(permit);
             (id, outcome)
         });
         self.running.insert(id, task);
+    }
+}
+
+/// The next change that concerns the session; never, if there is none.
+async fn change(session: Option<&Listener>) -> Option<Event> {
+    match session {
+        Some(session) => session.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -142,7 +142,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-struct QueueSource(mpsc::Receiver<Bytes>);
+/// Messages out of a queue.
+pub(super) struct QueueSource(pub(super) mpsc::Receiver<Bytes>);
 
 impl Source for QueueSource {
     async fn next(&mut self) -> Option<Result<Bytes, Refusal>> {

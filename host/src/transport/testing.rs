@@ -1,8 +1,9 @@
 //! A service without guests, for the transports' own tests: tools that answer, wait, report and fail on demand.
 
 use super::Service;
+use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
-use crate::dispatch::{Frame, FrameSender};
+use crate::dispatch::{Frame, FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use guesthouse_protocol::http::ParamHeaders;
@@ -11,7 +12,9 @@ use guesthouse_protocol::model::questions::Asked;
 use guesthouse_protocol::model::{
     CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Question, Reply, Request, Rounds, ToolPage,
 };
-use guesthouse_protocol::{Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, TransportKind};
+use guesthouse_protocol::{
+    Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, Subscription, TransportKind,
+};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +30,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Fake {
     config: Config,
     requests: Arc<Semaphore>,
+    hub: Arc<Hub>,
     /// Each permit lets the tool `wait` end, or `report` go on after a report.
     pub(super) release: Semaphore,
     /// Calls that have begun, and calls that were dropped before their end.
@@ -40,6 +44,7 @@ impl Fake {
     pub(super) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
             requests: Arc::new(Semaphore::new(config.limits.requests)),
+            hub: Hub::new(HubLimits::of(&config.streams)),
             config,
             release: Semaphore::new(0),
             begun: watch::Sender::new(0),
@@ -132,7 +137,11 @@ impl Service for Fake {
         ParamHeaders::of_schema(schema).unwrap().check(headers, arguments)
     }
 
-    async fn run(&self, _endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> Outcome {
+    fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    async fn run(&self, endpoint: &Endpoint, call: Call, line: Line) -> Outcome {
         self.begun.send_modify(|count| *count += 1);
         let mut guard = Running { fake: self, ended: false };
         let outcome = match call.request {
@@ -141,13 +150,35 @@ impl Service for Fake {
             Request::CallTool { name, .. } if name == "ask" => Ok(ask(&call.context.rounds)),
             Request::CallTool { name, arguments } => {
                 let arguments = arguments.as_deref().map_or("{}", RawValue::get);
-                self.tool(&name, arguments, call.reporter, frames).await
+                self.tool(&name, arguments, call.reporter, line.frames).await
+            }
+            Request::Subscribe { uri } => watch(line.session.as_deref().unwrap(), &uri),
+            Request::Unsubscribe { uri } => {
+                line.session.unwrap().unwatch(&uri);
+                Ok(Reply::Empty)
+            }
+            Request::Listen(wanted) => {
+                let lists = Lists { tools: wanted.tools, prompts: wanted.prompts, resources: wanted.resources };
+                match self.hub.subscription(endpoint.clone(), lists) {
+                    Some(listener) => {
+                        wanted.uris.iter().for_each(|uri| drop(watch(&listener, uri)));
+                        let (time, frames) = (self.config.streams.listen_time.duration(), line.frames.unwrap());
+                        pass_on(&listener, &wanted, &Subscription::of(&call.context), &frames, &line.stopping, time).await
+                    }
+                    None => Err(Failure::Busy { retry_after_s: 1 }),
+                }
             }
             _ => Err(Failure::MethodNotFound),
         };
         guard.ended = true;
         outcome
     }
+}
+
+/// Everything is a resource of the guest `one`.
+fn watch(listener: &Listener, uri: &str) -> Outcome {
+    listener.watch(Watched { guest: "one".into(), uri: uri.into() }).map_err(|_| Failure::InvalidParams("too many".into()))?;
+    Ok(Reply::Empty)
 }
 
 /// Asks for a name, and says what came of it.
@@ -159,7 +190,7 @@ fn ask(rounds: &Rounds) -> Reply {
             let params = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
             let question = Question::Elicit(RawValue::from_string(params.into()).unwrap());
             let questions = vec![Asked { key: "name".into(), question }];
-            Reply::InputRequired(Box::new(InputRequired { questions, request_state: None, guest_state: None }))
+            Reply::InputRequired(Box::new(InputRequired { questions, request_state: None, guest_state: None, task: None }))
         }
     }
 }
@@ -198,7 +229,15 @@ fn text(text: &str) -> Reply {
 }
 
 fn profile() -> Profile {
-    let capabilities = Capabilities { tools: true, logging: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tools: true,
+        prompts: true,
+        resources: true,
+        subscribe: true,
+        list_changed: true,
+        logging: true,
+        ..Capabilities::default()
+    };
     let server_info = Implementation { name: "fake".into(), version: "1".into(), ..Implementation::default() };
     Profile { server_info, capabilities, ..Profile::default() }
 }

@@ -29,6 +29,8 @@ pub struct InputRequired {
     pub request_state: Option<String>,
     /// What the guest gets back on the next run, where the host itself keeps it.
     pub guest_state: Option<Vec<u8>>,
+    /// The task that asks, which a client of 2025-11-25 is told.
+    pub task: Option<String>,
 }
 
 /// One question.
@@ -83,12 +85,17 @@ impl Rounds {
     pub fn answers_bytes(&self) -> usize {
         let bytes = |answer: &Result<Json, RpcError>| match answer {
             Ok(result) => result.get().len(),
-            Err(error) => {
-                let data = error.data.as_ref().map_or(0, |data| data.get().len());
-                error.message.len().saturating_add(data)
-            }
+            Err(error) => error.bytes(),
         };
         self.answers.iter().map(|(key, answer)| key.len().saturating_add(bytes(answer))).fold(0, usize::saturating_add)
+    }
+}
+
+impl Asked {
+    /// What it takes to keep it, roughly.
+    pub fn bytes(&self) -> usize {
+        let params = self.question.params().map_or(0, |params| params.get().len());
+        params.saturating_add(self.key.len())
     }
 }
 
@@ -118,11 +125,7 @@ impl InputRequired {
         if self.questions.len() > QUESTIONS_MAX {
             return Err(too_large(format!("{} questions were asked at once, more than {QUESTIONS_MAX}", self.questions.len())));
         }
-        let bytes = |asked: &Asked| {
-            let params = asked.question.params().map_or(0, |params| params.get().len());
-            params.saturating_add(asked.key.len())
-        };
-        if self.questions.iter().map(bytes).fold(0, usize::saturating_add) > QUESTIONS_BYTES_MAX {
+        if self.questions.iter().map(Asked::bytes).fold(0, usize::saturating_add) > QUESTIONS_BYTES_MAX {
             return Err(too_large(format!("the questions take more than {QUESTIONS_BYTES_MAX} bytes")));
         }
         let mut keys = HashSet::new();
@@ -143,20 +146,25 @@ impl InputRequired {
     /// The members of an `InputRequiredResult`.
     pub(crate) fn write(&self, object: &mut Object<'_>) {
         if !self.questions.is_empty() || self.request_state.is_none() {
-            let mut requests = Object::new(object.key("inputRequests"));
-            for asked in &self.questions {
-                let mut request = Object::new(requests.dynamic_key(&asked.key));
-                request.text("method", asked.question.method());
-                match asked.question.params() {
-                    Some(params) => raw(request.key("params"), params),
-                    None => request.key("params").extend_from_slice(b"{}"),
-                }
-                request.end();
-            }
-            requests.end();
+            write_questions(object, &self.questions);
         }
         object.optional_text("requestState", self.request_state.as_deref());
     }
+}
+
+/// The member `inputRequests`.
+pub(crate) fn write_questions(object: &mut Object<'_>, questions: &[Asked]) {
+    let mut requests = Object::new(object.key("inputRequests"));
+    for asked in questions {
+        let mut request = Object::new(requests.dynamic_key(&asked.key));
+        request.text("method", asked.question.method());
+        match asked.question.params() {
+            Some(params) => raw(request.key("params"), params),
+            None => request.key("params").extend_from_slice(b"{}"),
+        }
+        request.end();
+    }
+    requests.end();
 }
 
 fn invalid(problem: &str) -> Failure {

@@ -9,9 +9,10 @@ use super::{InFlight, Peer};
 use crate::effect::{Call, CallContext, CallId, Effect, Outgoing};
 use crate::error::{INVALID_REQUEST, RpcError};
 use crate::failure::{Failure, Outcome};
-use crate::json::{Object, raw, to_raw};
-use crate::message::{RequestId, ResponseMessage};
+use crate::json::{Json, Object, raw, to_raw};
+use crate::message::{RequestId, ResponseMessage, entries};
 use crate::model::questions::{Asked, Expected, InputRequired};
+use crate::model::tasks::related_task;
 use crate::model::{Reply, Request};
 use crate::reporter::Reporter;
 use crate::revision::Era;
@@ -151,6 +152,7 @@ impl Peer {
         let rounds = &mut again.context.rounds;
         rounds.round = rounds.round.saturating_add(1);
         rounds.state = asked.guest_state;
+        let task = asked.task;
         let mut asks = Vec::with_capacity(expected.len());
         for (Asked { key, question }, expected) in asked.questions.into_iter().zip(expected) {
             self.last_ask = self.last_ask.wrapping_add(1);
@@ -161,8 +163,10 @@ impl Peer {
             object.text("jsonrpc", "2.0");
             RequestId::Integer(id).write(object.key("id"));
             object.text("method", question.method());
-            if let Some(params) = question.params() {
-                raw(object.key("params"), params);
+            match (question.params(), &task) {
+                (params, Some(task)) => write_params_of_task(object.key("params"), params, task),
+                (Some(params), None) => raw(object.key("params"), params),
+                (None, None) => {}
             }
             object.end();
             effects.push(early(Bytes::from(message), call));
@@ -210,4 +214,18 @@ impl Peer {
 /// A message on a call's stream, before its response.
 fn early(message: Bytes, call: CallId) -> Effect {
     Effect::Send(Outgoing { message, call: Some(call), status: 200, retry_after_s: None, last: false })
+}
+
+/// The parameters of a question with the task that it belongs to.
+fn write_params_of_task(out: &mut Vec<u8>, params: Option<&Json>, task: &str) {
+    let mut object = Object::new(out);
+    for (name, value) in params.and_then(|params| entries(params)).unwrap_or_default() {
+        if name != "_meta" {
+            raw(object.dynamic_key(&name), value);
+        }
+    }
+    let mut meta = Object::new(object.key("_meta"));
+    related_task(&mut meta, task);
+    meta.end();
+    object.end();
 }

@@ -13,4 +13,5 @@ mod projection;
 mod questions;
 mod replay;
 mod schema;
+mod tasks;
 mod transcripts;

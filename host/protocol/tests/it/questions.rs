@@ -36,7 +36,7 @@ pub(crate) fn asking(names: &str) -> Reply {
     let names = names.split('+').filter(|name| !name.is_empty());
     let questions = names.map(|name| Asked { key: name.into(), question: question(name) }).collect();
     let (request_state, guest_state) = (Some("sealed".into()), Some(b"state".to_vec()));
-    Reply::InputRequired(Box::new(InputRequired { questions, request_state, guest_state }))
+    Reply::InputRequired(Box::new(InputRequired { questions, request_state, guest_state, task: None }))
 }
 
 /// The question as the client gets it, or the capabilities that it lacks.
@@ -164,6 +164,10 @@ fn questions_that_nobody_could_answer_are_the_handlers_fault() {
         (one("a", r#"{"message":"m","mode":"url","url":"nowhere"}"#), InternalKind::InvalidOutput),
         (vec![Asked { key: "a".into(), question: question("nested") }], InternalKind::InvalidOutput),
         (vec![Asked { key: "a".into(), question: Question::Sample(raw("{}")) }], InternalKind::InvalidOutput),
+        (
+            vec![Asked { key: "a".into(), question: Question::Sample(raw(r#"{"maxTokens":1,"messages":[{"role":"user"}]}"#)) }],
+            InternalKind::InvalidOutput,
+        ),
     ];
     let all = raw(r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#);
     for (questions, expected) in table {

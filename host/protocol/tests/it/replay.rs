@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use guesthouse_protocol::effect::{Call, CallId, Effect, Outgoing, PeerConfig, TransportKind};
 use guesthouse_protocol::message::{Refusal, parse};
-use guesthouse_protocol::{Failure, Mode, Peer, Reporter, Revision};
+use guesthouse_protocol::{Event, Failure, Filter, Mode, Peer, Reporter, Request, Revision, Subscription, TaskState};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::fixtures;
 use crate::schema::Schemas;
+use crate::{fixtures, tasks};
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
@@ -22,6 +22,7 @@ pub(crate) struct Replay {
     config: PeerConfig,
     peer: Option<Peer>,
     reporters: HashMap<u64, (Reporter, Revision)>,
+    subscriptions: HashMap<u64, (Subscription, Filter)>,
     schemas: Schemas,
     problems: Vec<String>,
 }
@@ -29,7 +30,14 @@ pub(crate) struct Replay {
 impl Replay {
     pub(crate) fn new() -> Replay {
         let config = PeerConfig::new(Mode::Both, TransportKind::Stdio, Some(&fixtures::server_info()));
-        Replay { config, peer: None, reporters: HashMap::new(), schemas: Schemas::new(), problems: Vec::new() }
+        Replay {
+            config,
+            peer: None,
+            reporters: HashMap::new(),
+            subscriptions: HashMap::new(),
+            schemas: Schemas::new(),
+            problems: Vec::new(),
+        }
     }
 
     /// Messages that no schema allows.
@@ -92,6 +100,10 @@ impl Replay {
                 let revision = *revision;
                 return made.map(|bytes| self.show_notification(&bytes, revision)).into_iter().collect();
             }
+            "http" => self.config.transport = TransportKind::Http,
+            "subscriptions_max" => self.config.limits.subscriptions_max = number(1) as usize,
+            "subscription_uris_max" => self.config.limits.subscription_uris_max = number(1) as usize,
+            "subscription_uri_bytes_max" => self.config.limits.subscription_uri_bytes_max = number(1) as usize,
             "too-long" => {
                 let refusal = Refusal::too_long(&self.config.limits.parse);
                 let effects = self.peer().refuse(&refusal);
@@ -105,6 +117,7 @@ impl Replay {
                 let effects = self.peer().cancel_all();
                 return self.show(effects);
             }
+            "acknowledge" | "cancelled" | "event" | "announce" => return self.act_on_subscriptions(&words),
             _ => return self.act_on_questions(&words),
         }
         assert!(self.peer.is_none(), "settings come first: {action}");
@@ -142,6 +155,32 @@ impl Replay {
         Vec::new()
     }
 
+    /// What clients are told that listen.
+    fn act_on_subscriptions(&mut self, words: &[&str]) -> Vec<String> {
+        if words[0] != "announce" {
+            return self.subscription(words[0], words[1].parse().expect("a number"), words.get(2).copied());
+        }
+        let event = event(words[1]);
+        let revision = self.peer().revision();
+        match (self.peer().announce(&event), revision) {
+            (Some(bytes), Some(revision)) => vec![self.show_notification(&bytes, revision)],
+            _ => vec!["· not announced".to_owned()],
+        }
+    }
+
+    fn subscription(&mut self, what: &str, call: u64, word: Option<&str>) -> Vec<String> {
+        let (subscription, filter) = &self.subscriptions[&call];
+        let made = match what {
+            "acknowledge" => Some(subscription.acknowledged(filter)),
+            "event" => Some(subscription.event(&event(word.expect("an event")))),
+            _ => subscription.cancelled("shutdown"),
+        };
+        match made {
+            Some(bytes) => vec![self.show_notification(&bytes, Revision::V2026_07_28)],
+            None => vec!["· nothing".to_owned()],
+        }
+    }
+
     fn show(&mut self, effects: Vec<Effect>) -> Vec<String> {
         effects.into_iter().map(|effect| self.show_one(effect)).collect()
     }
@@ -168,11 +207,18 @@ impl Replay {
         if let Some(traceparent) = &context.traceparent {
             shown.push_str(&format!(" traceparent={traceparent}"));
         }
+        if let Some(task) = &context.task {
+            shown.push_str(&format!(" {task:?}"));
+        }
         if context.rounds.round > 0 {
             shown.push_str(&format!(" {:?}", context.rounds));
         }
         if let Some(retry) = &context.retry {
             shown.push_str(&format!(" {retry:?}"));
+        }
+        if let Request::Listen(filter) = &call.request {
+            let opened = (Subscription::of(context), filter.clone());
+            self.subscriptions.insert(call.id.0, opened);
         }
         self.reporters.insert(call.id.0, (call.reporter, context.revision));
         shown
@@ -197,6 +243,16 @@ impl Replay {
         let value: Value = serde_json::from_str(text).expect("JSON");
         self.problems.extend(self.schemas.notification_problem(&value, revision));
         format!("← {text}")
+    }
+}
+
+fn event(word: &str) -> Event {
+    match word {
+        "tools" => Event::ToolsChanged,
+        "prompts" => Event::PromptsChanged,
+        "resources" => Event::ResourcesChanged,
+        word if word.starts_with("task-") => Event::TaskChanged(TaskState(Arc::new(tasks::task(&word[5..])))),
+        uri => Event::ResourceUpdated { uri: uri.into() },
     }
 }
 

@@ -136,6 +136,10 @@ fn every_segment_is_protected_and_keys_rotate() {
 fn what_would_be_too_large_is_not_sealed() {
     let rounds = Rounds { state: Some(vec![0; STATE_LEN_MAX]), ..Rounds::default() };
     assert!(states(false).seal(&binding(), &rounds, &[], NOW).is_err());
+    let short = states(false).with_len_max(400);
+    assert!(short.seal(&binding(), &Rounds::default(), &[], NOW).is_ok());
+    assert!(short.seal(&binding(), &Rounds { state: Some(vec![0; 400]), ..Rounds::default() }, &[], NOW).is_err());
+    assert_eq!(refused(&short, &binding(), &"A".repeat(401), NOW), Some(StateProblem::TooLarge.into()));
 }
 
 #[test]

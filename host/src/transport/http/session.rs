@@ -1,54 +1,35 @@
-//! Sessions of the handshake era: a peer each, and the calls that run in it whether or not their client is connected.
+//! A session of the handshake era: a peer, and the calls that run in it whether or not their client is connected.
 
-use super::exchange::Exchange;
-use crate::dispatch::Frame;
+use super::streams::{Budget, Reader, ReplayLimits, STANDALONE, Streams};
+use crate::changes::Listener;
+use crate::dispatch::Line;
 use crate::registry::Endpoint;
 use crate::transport::{Service, busy, run_guarded};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use guesthouse_protocol::http::{Accepts, HttpRefusal, check_session_version};
-use guesthouse_protocol::model::questions::QUESTIONS_MAX;
-use guesthouse_protocol::{Call, CallId, Effect, Failure, Incoming, Outcome, Outgoing, Peer, Revision, RpcError, error};
-use hyper::StatusCode;
-use hyper::header::HeaderValue;
+use guesthouse_protocol::{Call, CallId, Effect, Failure, Incoming, Outcome, Outgoing, Peer, Revision};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
-/// Room on a stream for the questions of a round, and for taking them back, beside what waits for a slow client.
-const EARLY_LEN: usize = 2 * QUESTIONS_MAX;
-
-/// Random bytes in a session id, which is all that protects a session.
-const ID_BYTES: usize = 16;
-
-/// The open sessions by id.
-pub(super) struct Sessions {
-    len_max: usize,
-    idle: Duration,
-    table: Mutex<Table>,
-}
-
-#[derive(Default)]
-struct Table {
-    open: HashMap<Box<str>, Arc<Session>>,
-    /// Places kept for sessions whose `initialize` is not answered yet.
-    reserved: usize,
-}
-
-/// A place that is kept while `initialize` runs.
-pub(super) struct Place<'a>(&'a Sessions);
+/// Notifications of a call on their way to its stream, which takes them at once.
+const FRAMES_LEN: usize = 1;
 
 /// One session.
 pub(super) struct Session {
-    endpoint: Endpoint,
+    pub(super) endpoint: Endpoint,
+    listener: Arc<Listener>,
+    pub(super) streams: Arc<Streams>,
     state: Mutex<State>,
 }
 
 struct State {
     peer: Peer,
+    streams: Arc<Streams>,
     running: HashMap<CallId, Running>,
     /// When the session was opened: the peer's time counts from here.
     opened: Instant,
@@ -56,18 +37,20 @@ struct State {
     closed: bool,
 }
 
-/// A call that runs, or that waits for the client, and the exchange that waits for it.
+/// A call that runs, or that waits for the client.
 struct Running {
     /// What runs; while the client is asked, what watches the time.
     task: AbortHandle,
-    ending: Ending,
-    /// Where what precedes the response goes, if the client takes a stream.
-    frames: Option<mpsc::Sender<Frame>>,
+    out: Out,
 }
 
-/// Ends an exchange. The calls of a batch share one; the exchange also ends when the last of them is dropped.
-#[derive(Clone)]
-struct Ending(Arc<Mutex<Option<oneshot::Sender<Option<Outgoing>>>>>);
+/// Where what a call sends goes. The calls of a batch share one stream.
+#[derive(Clone, Copy)]
+struct Out {
+    stream: u64,
+    /// Something may precede the response.
+    takes_events: bool,
+}
 
 /// What a message led to.
 pub(super) enum Received {
@@ -75,87 +58,19 @@ pub(super) enum Received {
     Nothing,
     /// An answer at once.
     Answer(Outgoing),
-    /// Calls, whose answer follows.
-    Exchange(Exchange),
-}
-
-/// The exchange of one message, and what its calls need of it.
-struct Opened {
-    ending: Ending,
-    end: oneshot::Receiver<Option<Outgoing>>,
-    sender: mpsc::Sender<Frame>,
-    frames: mpsc::Receiver<Frame>,
-}
-
-impl Sessions {
-    pub(super) fn new(len_max: usize, idle: Duration) -> Self {
-        Self { len_max, idle, table: Mutex::default() }
-    }
-
-    /// Keeps a place for a session; `None` if all are taken.
-    pub(super) fn reserve(&self) -> Option<Place<'_>> {
-        let mut table = lock(&self.table);
-        if table.open.len().saturating_add(table.reserved) >= self.len_max {
-            return None;
-        }
-        table.reserved = table.reserved.saturating_add(1);
-        Some(Place(self))
-    }
-
-    /// The session of that id at that endpoint. To use it elsewhere is as good as not to know it.
-    pub(super) fn find(&self, id: &str, endpoint: &Endpoint) -> Option<Arc<Session>> {
-        lock(&self.table).open.get(id).filter(|session| session.endpoint == *endpoint).cloned()
-    }
-
-    /// Ends a session.
-    pub(super) fn close(&self, id: &str) {
-        let session = lock(&self.table).open.remove(id);
-        if let Some(session) = session {
-            session.close();
-        }
-    }
-
-    /// Ends the sessions that have been idle for too long.
-    pub(super) fn sweep(&self, now: Instant) {
-        let idle: Vec<Arc<Session>> =
-            lock(&self.table).open.extract_if(|_, session| session.is_idle(now, self.idle)).map(|(_, session)| session).collect();
-        for session in idle {
-            session.close();
-        }
-    }
-
-    /// Ends all sessions.
-    pub(super) fn close_all(&self) {
-        let open = std::mem::take(&mut lock(&self.table).open);
-        for session in open.into_values() {
-            session.close();
-        }
-    }
-}
-
-impl Place<'_> {
-    /// Puts a session in the place, and says under which id it is found.
-    pub(super) fn open(self, endpoint: Endpoint, peer: Peer) -> Result<HeaderValue, HttpRefusal> {
-        let (id, header) = new_id().ok_or_else(|| {
-            let error = RpcError::typed(error::INTERNAL_ERROR, "no_randomness", "The server cannot make a session id");
-            HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, &error)
-        })?;
-        let opened = Instant::now();
-        let state = State { peer, running: HashMap::new(), opened, used: opened, closed: false };
-        let session = Session { endpoint, state: Mutex::new(state) };
-        lock(&self.0.table).open.insert(id, Arc::new(session));
-        Ok(header)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut table = lock(&self.0.table);
-        table.reserved = table.reserved.saturating_sub(1);
-    }
+    /// Calls, whose answer follows on a stream.
+    Calls(Reader),
 }
 
 impl Session {
+    /// A session that has just been opened.
+    pub(super) fn new(endpoint: Endpoint, peer: Peer, listener: Listener, replay: ReplayLimits, budget: Arc<Budget>) -> Self {
+        let opened = Instant::now();
+        let streams = Streams::new(replay, budget);
+        let state = State { peer, streams: streams.clone(), running: HashMap::new(), opened, used: opened, closed: false };
+        Self { endpoint, listener: Arc::new(listener), streams, state: Mutex::new(state) }
+    }
+
     /// Takes in a message, starts its calls and stops those that it cancels.
     pub(super) fn receive<S: Service>(
         self: &Arc<Self>,
@@ -171,7 +86,7 @@ impl Session {
         check_version(&state, version)?;
         state.used = Instant::now();
         let mut answer = None;
-        let mut opened: Option<Opened> = None;
+        let mut opened: Option<Reader> = None;
         let mut stopped = Vec::new();
         let effects = if accepts.events { state.peer.receive_parsed(incoming) } else { state.peer.receive_parsed_one_way(incoming) };
         for effect in effects {
@@ -179,11 +94,10 @@ impl Session {
                 Effect::Run(call) if state.running.contains_key(&call.id) => self.resume(service, &mut state, *call),
                 Effect::Run(call) => match service.requests().clone().try_acquire_owned() {
                     Ok(permit) => {
-                        let opened = opened.get_or_insert_with(|| Opened::new(service.config().limits.queue));
-                        let frames = accepts.events.then(|| opened.sender.clone());
-                        let (id, ending) = (call.id, opened.ending.clone());
-                        let task = self.spawn(service, *call, frames.clone(), Some(permit));
-                        state.running.insert(id, Running { task, ending, frames });
+                        let stream = opened.get_or_insert_with(|| self.streams.open()).stream();
+                        let (id, out) = (call.id, Out { stream, takes_events: accepts.events });
+                        let task = self.spawn(service, *call, out, Some(permit));
+                        state.running.insert(id, Running { task, out });
                     }
                     Err(_) => answer = send_of(state.peer.finish(call.id, busy())).or(answer),
                 },
@@ -192,7 +106,7 @@ impl Session {
         }
         Ok(match (answer, opened) {
             (Some(answer), _) => Received::Answer(answer),
-            (None, Some(opened)) => Received::Exchange(opened.into_exchange()),
+            (None, Some(reader)) => Received::Calls(reader),
             (None, None) => Received::Nothing,
         })
     }
@@ -202,33 +116,45 @@ impl Session {
         check_version(&lock(&self.state), named)
     }
 
-    fn spawn<S: Service>(
-        self: &Arc<Self>,
-        service: &Arc<S>,
-        call: Call,
-        frames: Option<mpsc::Sender<Frame>>,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> AbortHandle {
+    fn spawn<S: Service>(self: &Arc<Self>, service: &Arc<S>, call: Call, out: Out, permit: Option<OwnedSemaphorePermit>) -> AbortHandle {
         let (session, service) = (self.clone(), service.clone());
-        let frames = frames.filter(|_| call.reporter.wants_progress() || call.reporter.wants_logs());
         let id = call.id;
         let task = async move {
             let permit = match permit {
                 Some(permit) => Some(permit),
                 None => service.requests().clone().acquire_owned().await.ok(),
             };
-            let outcome = run_guarded(&*service, &session.endpoint, call, frames).await;
+            let outcome = session.run(&*service, call, out).await;
             drop(permit);
             session.finish(&service, id, outcome);
         };
         tokio::spawn(task).abort_handle()
     }
 
+    /// Runs a call, and puts what it sends on its stream.
+    async fn run<S: Service>(&self, service: &S, call: Call, out: Out) -> Outcome {
+        let speaks = out.takes_events && (call.reporter.wants_progress() || call.reporter.wants_logs());
+        let (sender, mut frames) = mpsc::channel(FRAMES_LEN);
+        let line = Line { frames: speaks.then_some(sender), session: Some(self.listener.clone()), stopping: CancellationToken::new() };
+        let mut outcome = std::pin::pin!(run_guarded(service, &self.endpoint, call, line));
+        loop {
+            tokio::select! {
+                biased;
+                Some(frame) = frames.recv() => {
+                    if frame.is_wanted() {
+                        self.streams.send(out.stream, frame.message, frame.written);
+                    }
+                }
+                outcome = &mut outcome => return outcome,
+            }
+        }
+    }
+
     /// Runs a call again whose client has answered. It had its turn before, so it waits for a permit.
     fn resume<S: Service>(self: &Arc<Self>, service: &Arc<S>, state: &mut State, call: Call) {
         let Some(running) = state.running.get_mut(&call.id) else { return };
         running.task.abort();
-        running.task = self.spawn(service, call, running.frames.clone(), None);
+        running.task = self.spawn(service, call, running.out, None);
     }
 
     fn finish<S: Service>(self: &Arc<Self>, service: &Arc<S>, call: CallId, outcome: Outcome) {
@@ -256,30 +182,67 @@ impl Session {
         }
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
         let mut stopped = Vec::new();
         for effect in state.peer.cancel_all() {
             state.settle(effect, &mut stopped, &mut None);
         }
+        drop(state);
+        self.streams.close();
     }
 
-    fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+    /// Nothing runs, nobody is connected, and both for so long. An open stream counts as use, since the client may send
+    /// nothing as long as it only listens.
+    pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let state = lock(&self.state);
-        state.running.is_empty() && now.saturating_duration_since(state.used) >= idle
+        state.running.is_empty() && self.streams.readers() == 0 && now.saturating_duration_since(state.used) >= idle
+    }
+
+    /// The client is there, or was a moment ago.
+    pub(super) fn touch(&self) {
+        lock(&self.state).used = Instant::now();
+    }
+
+    /// The revision that the session was opened with.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        lock(&self.state).peer.revision()
+    }
+
+    /// Forgets what was kept long enough.
+    pub(super) fn expire_streams(&self, now: Instant) {
+        self.streams.expire(now);
+    }
+
+    /// Ends the connection that waits for something to happen.
+    pub(super) fn stop_waiting(&self) {
+        self.streams.leave();
+    }
+
+    /// Puts the next change on the stream that belongs to no message; whoever reads that asks for it.
+    pub(super) fn poll_change(&self, context: &mut Context<'_>) -> Poll<()> {
+        while let Poll::Ready(event) = self.listener.poll_next(context) {
+            let Some(event) = event else { break };
+            let message = lock(&self.state).peer.announce(&event);
+            if let Some(message) = message {
+                self.streams.send(STANDALONE, message, None);
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
     }
 }
 
 impl State {
     /// Carries out an effect other than a run. `stopped` are the calls that were cancelled along with it; `answer` is for
     /// what no call sends.
-    fn settle(&mut self, effect: Effect, stopped: &mut Vec<(CallId, Ending)>, answer: &mut Option<Outgoing>) {
+    fn settle(&mut self, effect: Effect, stopped: &mut Vec<(CallId, u64)>, answer: &mut Option<Outgoing>) {
         let (call, outgoing) = match effect {
             Effect::Cancel(call) => {
-                if let Some(Running { task, ending, .. }) = self.running.remove(&call) {
+                if let Some(Running { task, out }) = self.running.remove(&call) {
                     task.abort();
-                    stopped.push((call, ending));
+                    stopped.push((call, out.stream));
                 }
                 return;
             }
@@ -288,18 +251,16 @@ impl State {
             Effect::End(call) => (Some(call), None),
             Effect::Run(_) => return,
         };
-        let ending = call.and_then(|call| {
-            let stopped = stopped.iter().find(|(stopped, _)| *stopped == call).map(|(_, ending)| ending.clone());
-            stopped.or_else(|| self.running.remove(&call).map(|running| running.ending))
+        let stream = call.and_then(|call| {
+            let stopped = stopped.iter().find(|(stopped, _)| *stopped == call).map(|(_, stream)| *stream);
+            stopped.or_else(|| self.running.remove(&call).map(|running| running.out.stream))
         });
-        match ending {
-            Some(ending) => ending.end(outgoing),
+        match stream {
+            Some(stream) => self.streams.end(stream, outgoing),
             None => *answer = outgoing.or_else(|| answer.take()),
         }
     }
-}
 
-impl State {
     /// Tells the peer the time, if it waits for anything.
     fn tick(&mut self) {
         if self.peer.deadline().is_some() {
@@ -312,37 +273,14 @@ impl State {
     /// Sends what a call asks the client, ahead of its response. If there is no way to the client, the call ends.
     fn send_early(&mut self, outgoing: Outgoing) {
         let Some(call) = outgoing.call else { return };
-        let frames = self.running.get(&call).and_then(|running| running.frames.as_ref());
-        let frame = Frame { message: outgoing.message, written: None };
-        if frames.is_some_and(|frames| frames.try_send(frame).is_ok()) {
+        let out = self.running.get(&call).map(|running| running.out).filter(|out| out.takes_events);
+        if out.is_some_and(|out| self.streams.send(out.stream, outgoing.message, None)) {
             return;
         }
         let text = "The client has to be asked something first, and its stream is gone or takes nothing more";
         for effect in self.peer.give_up(call, Failure::CannotAsk(text.into())) {
             self.settle(effect, &mut Vec::new(), &mut None);
         }
-    }
-}
-
-impl Ending {
-    fn end(&self, outgoing: Option<Outgoing>) {
-        if let Some(sender) = lock(&self.0).take() {
-            // Nobody waits any more if the client is gone: its answer is lost with its connection.
-            let _ = sender.send(outgoing);
-        }
-    }
-}
-
-impl Opened {
-    fn new(queue_len: usize) -> Self {
-        let (ending, end) = oneshot::channel();
-        let (sender, frames) = mpsc::channel(queue_len.saturating_add(EARLY_LEN));
-        Self { ending: Ending(Arc::new(Mutex::new(Some(ending)))), end, sender, frames }
-    }
-
-    fn into_exchange(self) -> Exchange {
-        let Self { end, frames, .. } = self;
-        Exchange::new(Box::pin(async move { end.await.ok().flatten() }), frames)
     }
 }
 
@@ -355,15 +293,6 @@ fn send_of(effects: Vec<Effect>) -> Option<Outgoing> {
         Effect::Send(outgoing) => Some(outgoing),
         Effect::Run(_) | Effect::Cancel(_) | Effect::End(_) => None,
     })
-}
-
-/// A fresh id, also as a header value.
-fn new_id() -> Option<(Box<str>, HeaderValue)> {
-    let mut random = [0; ID_BYTES];
-    getrandom::fill(&mut random).ok()?;
-    let id = URL_SAFE_NO_PAD.encode(random);
-    let header = HeaderValue::from_str(&id).ok()?;
-    Some((id.into(), header))
 }
 
 /// No code panics while it holds one of these locks; were it ever to, the value would still be whole.

@@ -1,8 +1,11 @@
 //! HTTP over real sockets: the table of cases, and what a table cannot show.
 
 mod client;
+mod legacy;
 mod lifetime;
 mod questions;
+mod streams;
+mod subscriptions;
 
 use crate::config::Mode;
 use crate::config::units::{Size, Span};

@@ -133,11 +133,19 @@ fn sample(mut params: Map<String, Value>, revision: Revision, client: &Value) ->
     let Some(Value::Array(messages)) = params.get_mut("messages") else {
         return Err(Unfit::Invalid("it needs `messages`, an array".into()));
     };
+    if !messages.iter().all(is_message) {
+        return Err(Unfit::Invalid("each of its `messages` needs a `role` and `content`".into()));
+    }
     if !revision.has_sampling_tools() {
         let old = std::mem::take(messages);
         messages.extend(old.into_iter().flat_map(|message| split(message, revision)));
     }
     Ok(to_raw(&params))
+}
+
+fn is_message(message: &Value) -> bool {
+    let role = message.get("role").and_then(Value::as_str);
+    matches!(role, Some("user" | "assistant")) && message.get("content").is_some_and(|content| content.is_object() || content.is_array())
 }
 
 /// A message with several blocks as several messages of one block each, since older revisions have no more.

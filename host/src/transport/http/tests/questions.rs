@@ -2,7 +2,6 @@
 
 use super::client::{Client, TestServer, request};
 use crate::config::units::Span;
-use crate::transport::testing::PATIENCE;
 use crate::transport::testing::reaches;
 
 const ASK: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}"#;
@@ -22,6 +21,7 @@ async fn asked(server: &TestServer, session: &str) -> Client {
     client.post(&[("mcp-session-id", session)], ASK).await;
     let head = client.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+    assert!(client.chunk().await.ends_with("data: \n\n"), "the stream begins with an event without content");
     let question = client.chunk().await;
     assert!(question.contains("\"elicitation/create\"") && question.contains("\"id\":1"), "{question}");
     client
@@ -94,6 +94,8 @@ async fn cancelling_takes_the_question_back() {
     let mut client = server.connect().await;
     client.post(&[("mcp-session-id", &session)], &ASK.replace("\"id\":2", "\"id\":3")).await;
     client.head().await;
+    // An event without content, then the question.
+    client.chunk().await;
     client.chunk().await;
     let mut other = server.connect().await;
     other.send(&request("DELETE /mcp", &[("mcp-session-id", &session)], "")).await;
