@@ -7,6 +7,7 @@ mod cursor;
 mod lists;
 mod seat;
 mod tools;
+mod validate;
 
 use crate::convert;
 use crate::guest;

@@ -1,15 +1,14 @@
 //! `tools/call`: arguments are validated before the guest runs, structured content after.
 
 use super::seat::{Seat, caller};
+use super::validate::{check_arguments, check_output};
 use super::{Scope, bad_output, cannot_ask, failed};
 use crate::convert;
 use crate::guest;
 use crate::guest::bindings::{tools, types};
-use crate::registry::Tool;
 use guesthouse_protocol::Json;
-use guesthouse_protocol::model::{CallToolResult, Reply};
+use guesthouse_protocol::model::Reply;
 use guesthouse_protocol::{Failure, NotFound, Outcome};
-use serde_json::Value;
 
 impl Scope<'_> {
     pub(super) async fn call_tool(&self, seat: Seat, name: &str, arguments: Option<Json>) -> Outcome {
@@ -18,7 +17,7 @@ impl Scope<'_> {
         let tool = named.tool().ok_or_else(not_found)?;
         let guest = &named.guest;
         let arguments: String = arguments.map_or_else(|| "{}".into(), |arguments| Box::<str>::from(arguments).into());
-        check_arguments(tool, &arguments)?;
+        check_arguments(tool, &arguments).await?;
         let answer = guest.version.call_tool(caller(seat), tool.listed.name.clone(), arguments).await;
         let outcome = answer.map_err(|failure| match failure {
             guest::Failure::Guest(types::Error::NotFound(_)) => not_found(),
@@ -27,7 +26,7 @@ impl Scope<'_> {
         match outcome {
             tools::ToolOutcome::Complete(result) => {
                 let result = convert::tool_result(result).map_err(|bad| bad_output(guest, "tool", name, &bad.to_string()))?;
-                check_output(tool, &result).map_err(|problem| bad_output(guest, "tool", name, &problem))?;
+                check_output(tool, &result).await.map_err(|problem| bad_output(guest, "tool", name, &problem))?;
                 Ok(Reply::Tool(result))
             }
             tools::ToolOutcome::InputRequired(_) => Err(cannot_ask(guest, "tool", name)),
@@ -37,23 +36,4 @@ impl Scope<'_> {
             }
         }
     }
-}
-
-fn check_arguments(tool: &Tool, arguments: &str) -> Result<(), Failure> {
-    let wrong = |pointer: String, message: String| Failure::InvalidArguments { pointer, message };
-    let value: Value = serde_json::from_str(arguments).map_err(|error| wrong(String::new(), error.to_string()))?;
-    tool.input.check(&value).map_err(|mismatch| wrong(mismatch.pointer, mismatch.message))
-}
-
-/// A result with an output schema must have structured content that fits, unless it is an error
-/// (`server/tools`, "Output Schema").
-fn check_output(tool: &Tool, result: &CallToolResult) -> Result<(), String> {
-    let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) else { return Ok(()) };
-    let Some(structured) = &result.structured_content else {
-        return Err("it has an output schema, and the result has no structured content".into());
-    };
-    let value: Value = serde_json::from_str(structured.get()).map_err(|error| format!("its structured content cannot be read: {error}"))?;
-    schema
-        .check(&value)
-        .map_err(|mismatch| format!("its structured content fails the output schema at `{}`: {}", mismatch.pointer, mismatch.message))
 }
