@@ -2,6 +2,7 @@
 
 mod cli;
 mod dispatch;
+mod fuzz_seeds;
 mod limits;
 mod samples;
 mod support;

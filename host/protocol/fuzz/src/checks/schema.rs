@@ -3,8 +3,8 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::host::schema::Schema;
 use super::split;
-use crate::host::schema::Schema;
 
 const BYTES_MAX: usize = 64 << 10;
 

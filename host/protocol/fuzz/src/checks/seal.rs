@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
+use super::super::host::seal::Sealer;
 use super::{first, split};
-use crate::host::seal::Sealer;
 
 static SEALER: LazyLock<Sealer> = LazyLock::new(|| Sealer::ephemeral().expect("randomness"));
 

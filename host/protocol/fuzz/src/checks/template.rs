@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::super::host::template::UriTemplate;
 use super::split;
-use crate::host::template::UriTemplate;
 
 /// The first line is a template, the rest a URI and a value for every variable.
 pub fn check(data: &[u8]) {
@@ -41,8 +41,7 @@ fn expand(template: &str, value: &str) -> Option<String> {
             "?" => ("?", "&", true),
             _ => ("&", "&", true),
         };
-        let values: Vec<String> =
-            names.split(',').map(|name| if named { format!("{name}={encoded}") } else { encoded.clone() }).collect();
+        let values: Vec<String> = names.split(',').map(|name| if named { format!("{name}={encoded}") } else { encoded.clone() }).collect();
         out.push_str(first);
         out.push_str(&values.join(separator));
         rest = tail;
@@ -54,9 +53,7 @@ fn expand(template: &str, value: &str) -> Option<String> {
 fn encode(value: &str, keeps_reserved: bool) -> String {
     let mut out = String::new();
     for byte in value.bytes() {
-        let kept = byte.is_ascii_alphanumeric()
-            || b"-._~".contains(&byte)
-            || keeps_reserved && b":/?#[]@!$&'()*+,;=".contains(&byte);
+        let kept = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || keeps_reserved && b":/?#[]@!$&'()*+,;=".contains(&byte);
         if kept {
             out.push(char::from(byte));
         } else {
