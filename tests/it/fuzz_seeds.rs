@@ -29,10 +29,8 @@ fn every_seed_passes_its_check() {
 #[test]
 fn every_target_is_there_to_be_run() {
     let folder = root().join("host/protocol/fuzz/fuzz_targets");
-    let mut found: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-        .collect();
+    let mut found: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned()).collect();
     found.sort();
     assert_eq!(found, checks::TARGETS.map(|(target, _)| target));
 }

@@ -4,6 +4,7 @@ mod cli;
 mod dispatch;
 mod fuzz_seeds;
 mod limits;
+mod rules;
 mod samples;
 mod support;
 mod tidy;
