@@ -2,6 +2,7 @@
 
 mod cli;
 mod dispatch;
+mod faults;
 mod fuzz_seeds;
 mod limits;
 mod rules;

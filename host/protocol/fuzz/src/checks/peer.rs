@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use guesthouse_protocol::message::parse;
-use guesthouse_protocol::model::{CallToolResult, Content, LogLevel, Profile};
+use guesthouse_protocol::model::{CallToolResult, Content, LogLevel};
 use guesthouse_protocol::{
     Call, CallId, Effect, Failure, Incoming, InternalKind, Message, Method, Mode, NotFound, Outcome, Peer, PeerConfig, Reply, RequestId,
     RpcError, TransportKind,
@@ -41,7 +41,7 @@ pub fn check(data: &[u8]) {
 
 struct Play {
     peer: Peer,
-    running: Vec<Box<Call>>,
+    running: Vec<Call>,
     known: HashSet<CallId>,
 }
 
@@ -94,7 +94,7 @@ impl Play {
                 Effect::Run(call) => {
                     step.runs += 1;
                     assert!(self.known.insert(call.id), "two calls have one number");
-                    self.running.push(call);
+                    self.running.push(*call);
                 }
                 Effect::Cancel(id) => {
                     step.cancels += 1;
@@ -184,10 +184,10 @@ fn outcome(method: Method, value: usize) -> Outcome {
         5 => Failure::Busy { retry_after_s: 1 },
         6 => Failure::Cancelled,
         7 => return Ok(Reply::Empty),
-        8 => return Ok(Reply::Profile(Box::new(Profile::default()))),
+        8 => return Ok(Reply::Profile(Box::default())),
         _ => {
             return Ok(match method {
-                Method::Initialize | Method::Discover => Reply::Profile(Box::new(Profile::default())),
+                Method::Initialize | Method::Discover => Reply::Profile(Box::default()),
                 Method::CallTool => Reply::Tool(CallToolResult {
                     content: vec![Content::text("a\r\nb")],
                     structured_content: RawValue::from_string("{\n}".into()).ok(),
