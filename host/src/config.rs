@@ -5,10 +5,14 @@
 
 pub mod discover;
 pub mod paths;
+pub mod seal;
+pub mod streams;
+pub mod tasks;
 pub mod units;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use indexmap::IndexMap;
+use seal::SealConfig;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,9 +20,6 @@ use units::{Size, Span};
 
 /// Name of the configuration file.
 pub const FILE_NAME: &str = "guesthouse.toml";
-
-/// The address that is listened on unless another is given.
-pub const DEFAULT_LISTEN: &str = "127.0.0.1:8642";
 
 /// Everything that `guesthouse.toml` can say.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,6 +29,12 @@ pub struct Config {
     pub server: ServerConfig,
     /// Bounds of the host itself.
     pub limits: Limits,
+    /// Bounds of subscriptions and event streams.
+    pub streams: streams::StreamLimits,
+    /// When calls become tasks, and what is kept of them.
+    pub tasks: tasks::TaskLimits,
+    /// The keys of sealed tokens.
+    pub seal: SealConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -36,12 +43,12 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Name in the server information of the merged endpoint.
-    pub name: String,
+    /// Name in the server information of the merged endpoint; absent, the only guest's or `guesthouse`.
+    pub name: Option<String>,
     /// Title there.
     pub title: Option<String>,
     /// Version there.
-    pub version: String,
+    pub version: Option<String>,
     /// Instructions there; the guests' own are appended under their names.
     pub instructions: Option<String>,
     /// Whether results of the modern era carry the server information in `_meta`.
@@ -56,14 +63,16 @@ pub struct ServerConfig {
     pub mode: Mode,
     /// When tools and prompts of the merged endpoint carry the guest's name.
     pub prefix: Prefix,
+    /// Whether the HTTP+SSE transport of 2024-11-05 is served, too, at `/sse` and `/message`.
+    pub sse: bool,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
-            name: "guesthouse".into(),
+            name: None,
             title: None,
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: None,
             instructions: None,
             server_info: true,
             listen: SocketAddr::from(([127, 0, 0, 1], 8642)),
@@ -71,6 +80,7 @@ impl Default for ServerConfig {
             hosts: Vec::new(),
             mode: Mode::Both,
             prefix: Prefix::Auto,
+            sse: false,
         }
     }
 }
@@ -117,7 +127,8 @@ pub struct Limits {
     pub requests: usize,
     /// Most requests in flight on one stdio or in-process connection, or in one session.
     pub requests_per_peer: usize,
-    /// How long a client may take to send an HTTP request's header section.
+    /// How long a client may take to send an HTTP request's header section, counted from the end of the one before: so
+    /// also how long a connection may be idle. Clients that keep connections for later rely on more than a minute.
     pub header_time: Span,
     /// How long a client may take to send an HTTP body.
     pub body_time: Span,
@@ -137,6 +148,12 @@ pub struct Limits {
     pub schema: Size,
     /// Frames (progress, log messages) that may wait for one slow client.
     pub queue: usize,
+    /// How long a client may take to answer the questions of one round, in the handshake era.
+    pub question_time: Span,
+    /// Most rounds of questions of one call.
+    pub question_rounds: u32,
+    /// Most calls of one peer that wait for answers at the same time, in the handshake era.
+    pub questions_per_peer: usize,
     /// How long calls in flight may take to finish once the host is asked to stop.
     pub stop_time: Span,
 }
@@ -151,7 +168,7 @@ impl Default for Limits {
             connections: 4_096,
             requests: 4_096,
             requests_per_peer: 256,
-            header_time: Span(10_000),
+            header_time: Span(75_000),
             body_time: Span(30_000),
             write_time: Span(60_000),
             sessions: 10_000,
@@ -161,6 +178,9 @@ impl Default for Limits {
             entries: 10_000,
             schema: Size(256 << 10),
             queue: 64,
+            question_time: Span(600_000),
+            question_rounds: 8,
+            questions_per_peer: 64,
             stop_time: Span(10_000),
         }
     }
@@ -190,6 +210,8 @@ pub struct GuestLimits {
     pub cpu: Span,
     /// Time of one call by the clock.
     pub wall: Span,
+    /// The same of a call that runs as a task. Its processor time grows in proportion.
+    pub task: Span,
     /// What one call may return, in all.
     pub output: Size,
     /// Elements of all tables of one instance.
@@ -208,6 +230,7 @@ impl Default for GuestLimits {
             memory: Size(64 << 20),
             cpu: Span(10_000),
             wall: Span(30_000),
+            task: Span(3_600_000),
             output: Size(4 << 20),
             table: 20_000,
             logs: 1_000,
@@ -226,6 +249,7 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        config.seal.resolve_paths(folder);
         Ok(config)
     }
 
@@ -237,7 +261,7 @@ impl Config {
 
     /// Reads the text of a configuration file and checks what the syntax alone cannot.
     pub fn parse(text: &str) -> Result<Self> {
-        let config: Self = toml::from_str(text)?;
+        let config: Self = toml::from_str(text).map_err(|error| anyhow!(seal::describe(text, &error)))?;
         for name in config.guest.keys() {
             if !discover::is_guest_name(name) {
                 bail!(
@@ -246,6 +270,9 @@ impl Config {
             }
         }
         config.limits.check()?;
+        config.streams.check()?;
+        config.seal.check()?;
+        config.tasks.check()?;
         Ok(config)
     }
 }
@@ -262,6 +289,7 @@ impl Limits {
             ("page", self.page as u64),
             ("queue", self.queue as u64),
             ("request_ids", self.request_ids as u64),
+            ("question_time", self.question_time.0),
         ];
         if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
             bail!("`limits.{key}` must be more than 0");
@@ -283,6 +311,7 @@ mod tests {
             ("[guest.a.limits]\nmemry = 1", "memry"),
             ("[guest.a]\nfil = \"a.wasm\"", "fil"),
             ("[auht]\n", "auht"),
+            ("[streams]\nrety = \"1s\"", "rety"),
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());
             assert!(error.contains(key), "{error}");
@@ -309,6 +338,7 @@ mod tests {
         for (text, part) in [
             ("[guest.Weather]\nfile = \"a.wasm\"", "Weather"),
             ("[limits]\nrequests = 0", "limits.requests"),
+            ("[streams]\nqueue = 0", "streams.queue"),
             ("[guest.a.limits]\nwall = \"soon\"", "soon"),
             ("[server]\nmode = \"old\"", "old"),
             ("[server]\nlisten = \"localhost\"", "listen"),

@@ -1,11 +1,11 @@
 //! Between the contract's types and the protocol's: the only code, with the dispatcher, that knows both.
 //!
-//! What a guest hands over is checked on the way: JSON must be JSON, and a name that the protocol requires must be
-//! there. What is wrong is named by its path, so that the guest's author finds it.
+//! What a guest hands over is checked on the way: JSON must be JSON, and `_meta` an object. What is wrong is named by its
+//! path, so that the guest's author finds it.
 
 use crate::guest::bindings::{completion, context, lifecycle, prompts, resources, tools, types};
-use guesthouse_protocol::Json;
 use guesthouse_protocol::model;
+use guesthouse_protocol::{Json, RpcError};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -256,6 +256,36 @@ pub fn prompt_result(result: prompts::PromptResult) -> Checked<model::GetPromptR
         })?,
         meta: object(result.meta, "meta")?,
     })
+}
+
+/// What a guest asks the client.
+pub fn input_required(required: types::InputRequired) -> Checked<model::InputRequired> {
+    let questions = questions(required.questions)?;
+    Ok(model::InputRequired { questions, guest_state: required.state, ..model::InputRequired::default() })
+}
+
+/// Questions, in the guest's order.
+pub fn questions(asked: Vec<types::Asked>) -> Checked<Vec<model::questions::Asked>> {
+    each(asked, "questions", |asked: types::Asked| {
+        let question = match asked.question {
+            types::Question::Elicit(params) => model::Question::Elicit(json(params, "elicit")?),
+            types::Question::Sample(params) => model::Question::Sample(json(params, "sample")?),
+            types::Question::ListRoots => model::Question::Roots,
+        };
+        Ok(model::questions::Asked { key: asked.key, question })
+    })
+}
+
+/// A client's answer.
+pub fn answer(answer: &Result<Json, RpcError>) -> Result<String, types::RpcError> {
+    match answer {
+        Ok(result) => Ok(result.get().to_owned()),
+        Err(error) => Err(types::RpcError {
+            code: error.code,
+            message: error.message.clone(),
+            data: error.data.as_ref().map(|data| data.get().to_owned()),
+        }),
+    }
 }
 
 /// What can stand for an argument.

@@ -4,22 +4,39 @@
 //! that are asked once per version, and turns a guest's failure into the protocol's.
 
 mod cursor;
+mod listen;
 mod lists;
+mod news;
+mod questions;
 mod seat;
+mod tasks;
 mod tools;
 mod validate;
+mod watch;
 
+#[cfg(test)]
+pub(crate) use listen::pass_on;
+
+use crate::changes::{Hub, Listener};
+use crate::config::Config;
 use crate::convert;
 use crate::guest;
 use crate::guest::bindings::{prompts, resources, types};
 use crate::registry::{Endpoint, Loaded, Registry, View};
 use crate::seal::Sealer;
-use arc_swap::ArcSwap;
-use guesthouse_protocol::model::{Reference, Reply, Request};
-use guesthouse_protocol::{Call, Failure, InternalKind, NotFound, Outcome, RpcError};
+use crate::seal::state::States;
+use crate::tasks::{MemoryStore, StoreLimits, Tasks};
+use guesthouse_protocol::model::{Capabilities, Reference, Reply, Request};
+use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RpcError};
+use news::{News, Voice};
 use seat::Seat;
+use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
+use tasks::Desk;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use watch::Teller;
 
 /// When a client whose call found no room may come back, in seconds.
 const RETRY_AFTER_S: u32 = 1;
@@ -28,59 +45,131 @@ const RETRY_AFTER_S: u32 = 1;
 pub struct Frame {
     /// One JSON-RPC message, unframed.
     pub message: bytes::Bytes,
-    /// Told when the message is on the wire; dropped if it never gets there.
-    pub written: oneshot::Sender<()>,
+    /// Told when the message is on the wire; dropped if it never gets there. A message that nobody waits for any more is
+    /// not sent. None where nobody waits in the first place: such a message is always sent.
+    pub written: Option<oneshot::Sender<()>>,
+}
+
+impl Frame {
+    /// Whether the message is still to be sent.
+    pub fn is_wanted(&self) -> bool {
+        self.written.as_ref().is_none_or(|written| !written.is_closed())
+    }
+
+    /// Tells whoever waits that the message is on the wire.
+    pub fn written(self) {
+        if let Some(written) = self.written {
+            // Nobody waits any more if the call ended meanwhile.
+            let _ = written.send(());
+        }
+    }
 }
 
 /// Where a call's notifications go. Bounded: a slow client slows its own call down, and nothing else.
 pub type FrameSender = mpsc::Sender<Frame>;
 
+/// The caller's end of a call.
+#[derive(Clone, Default)]
+pub struct Line {
+    /// Where notifications go, ahead of the response; none if the client takes none.
+    pub frames: Option<FrameSender>,
+    /// The session that the call belongs to, as a listener; none in the modern era.
+    pub session: Option<Arc<Listener>>,
+    /// Ends subscriptions, when the connection is about to end.
+    pub stopping: CancellationToken,
+}
+
 /// Runs calls on the guests of the current snapshot.
 pub struct Dispatcher {
-    registry: ArcSwap<Registry>,
-    sealer: Sealer,
+    news: Arc<News>,
+    sealer: Arc<Sealer>,
+    states: States,
     page_len: usize,
+    listen_time: Duration,
+    /// How long a call runs before it becomes a task.
+    task_after: Duration,
+    desk: Desk,
+    /// Whoever comes over HTTP is on this machine.
+    is_local: bool,
+    _teller: Teller,
 }
 
 impl Dispatcher {
-    /// A dispatcher over a first snapshot; lists are cut into pages of `page_len` entries.
-    pub fn new(registry: Registry, sealer: Sealer, page_len: usize) -> Self {
-        Self { registry: ArcSwap::from_pointee(registry), sealer, page_len }
+    /// A dispatcher over a first snapshot. Must be called within a runtime.
+    pub fn new(registry: Registry, sealer: Sealer, config: &Config) -> Self {
+        let sealer = Arc::new(sealer);
+        let seal = &config.seal;
+        // A state that fills the client's next message leaves no room for the answers.
+        let state_len_max = usize::try_from(config.limits.message.0 / 2).unwrap_or(usize::MAX);
+        let states =
+            States::new(sealer.clone(), seal.ttl.0 / 1_000, seal.skew.0.div_ceil(1_000), seal.single_use).with_len_max(state_len_max);
+        let news = News::new(registry, config);
+        let store = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
+        let tasks = Tasks::new(Box::new(MemoryStore::new(store)), &config.tasks, news.hub.clone());
+        let desk = Desk { news: news.clone(), tasks, rounds_max: config.limits.question_rounds };
+        Self {
+            _teller: Teller::start(&news),
+            news,
+            sealer,
+            states,
+            page_len: config.limits.page,
+            listen_time: config.streams.listen_time.duration(),
+            task_after: config.tasks.after.duration(),
+            desk,
+            is_local: config.server.listen.ip().is_loopback(),
+        }
     }
 
     /// The snapshot in force.
     pub fn registry(&self) -> Arc<Registry> {
-        self.registry.load_full()
+        self.news.registry.load_full()
     }
 
     /// What the endpoint serves now; `None` if there is no such guest.
     pub fn view(&self, endpoint: &Endpoint) -> Option<Arc<View>> {
-        self.registry.load().view(endpoint).cloned()
+        self.news.registry.load().view(endpoint).cloned()
+    }
+
+    /// Where changes meet whoever listens.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.news.hub
     }
 
     /// Runs one call to its end. Dropping the future stops the guest.
-    pub async fn run(&self, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> Outcome {
+    pub async fn run(&self, endpoint: &Endpoint, call: Call, line: Line) -> Outcome {
         let Some(view) = self.view(endpoint) else { return Err(Failure::MethodNotFound) };
-        if !view.profile.capabilities.serves(call.request.method()) {
+        let served = Capabilities { task_list: true, ..view.profile.capabilities };
+        if !served.serves(call.request.method()) {
             return Err(Failure::MethodNotFound);
         }
         let scope = Scope { dispatcher: self, endpoint, view: &view };
         let Call { request, context, reporter, .. } = call;
-        let quiet = || seat::caller(Seat::silent(context.clone()));
+        let quiet = || Seat::silent(context.clone());
+        let frames = || line.frames.clone();
         match request {
-            Request::Initialize(_) | Request::Discover => Ok(Reply::Profile(Box::new(view.profile.clone()))),
+            Request::Initialize(_) | Request::Discover => {
+                let mut profile = view.profile.clone();
+                profile.capabilities.task_list = scope.lists_tasks(&context);
+                Ok(Reply::Profile(Box::new(profile)))
+            }
             Request::ListTools { cursor } => scope.list_tools(cursor.as_deref()),
             Request::ListPrompts { cursor } => scope.list_prompts(cursor.as_deref()),
             Request::ListTemplates { cursor } => scope.list_templates(cursor.as_deref()),
             Request::ListResources { cursor } => scope.list_resources(quiet, cursor.as_deref()).await,
-            Request::CallTool { name, arguments } => scope.call_tool(Seat::new(context, reporter, frames), &name, arguments).await,
-            Request::ReadResource { uri } => scope.read_resource(Seat::new(context, reporter, frames), uri).await,
-            Request::GetPrompt { name, arguments } => scope.get_prompt(Seat::new(context, reporter, frames), &name, arguments).await,
+            Request::CallTool { name, arguments } => scope.call_tool(Seat::new(context, reporter, frames()), &name, arguments, &line).await,
+            Request::ReadResource { uri } => scope.read_resource(Seat::new(context, reporter, frames()), &uri).await,
+            Request::GetPrompt { name, arguments } => scope.get_prompt(Seat::new(context, reporter, frames()), &name, arguments).await,
             Request::Complete { reference, argument, value, resolved } => {
                 scope.complete(quiet(), reference, argument, value, resolved).await
             }
-            // No guest is told of watchers yet, and the capability is not offered.
-            Request::Subscribe { .. } | Request::Unsubscribe { .. } => Err(Failure::MethodNotFound),
+            Request::Subscribe { uri } => scope.subscribe(line.session.as_deref(), &uri).await,
+            Request::Unsubscribe { uri } => scope.unsubscribe(line.session.as_deref(), &uri),
+            Request::Listen(wanted) => scope.listen(&context, wanted, line).await,
+            Request::GetTask { id } => scope.get_task(context, &id).await,
+            Request::UpdateTask { id, answers } => scope.update_task(context, &id, &answers).await,
+            Request::CancelTask { id } => scope.cancel_task(context, &id).await,
+            Request::ListTasks { cursor } => scope.list_tasks(&context, cursor.as_deref()),
+            Request::TaskResult { id } => scope.task_result(context, &id).await,
         }
     }
 }
@@ -93,22 +182,26 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    async fn read_resource(&self, seat: Seat, uri: String) -> Outcome {
-        let not_found = |uri: String| Failure::NotFound { kind: NotFound::Resource, name: uri };
-        let Some(guest) = self.view.resource_owner(&uri) else { return Err(not_found(uri)) };
-        let outcome = guest.version.read_resource(seat::caller(seat), uri.clone()).await.map_err(|failure| match failure {
-            guest::Failure::Guest(types::Error::NotFound(_)) => not_found(uri.clone()),
-            other => failed(guest, "resource", &uri, other),
-        })?;
-        match outcome {
-            resources::ReadOutcome::Complete(result) => {
-                convert::read_result(result).map(Reply::Resource).map_err(|bad| bad_output(guest, "resource", &uri, &bad.to_string()))
-            }
-            resources::ReadOutcome::InputRequired(_) => Err(cannot_ask(guest, "resource", &uri)),
-        }
+    fn voice(&self, guest: &Arc<Loaded>) -> Voice {
+        self.dispatcher.news.voice(guest)
     }
 
-    async fn get_prompt(&self, seat: Seat, name: &str, arguments: Vec<(String, String)>) -> Outcome {
+    async fn read_resource(&self, mut seat: Seat, uri: &str) -> Outcome {
+        let not_found = || Failure::NotFound { kind: NotFound::Resource, name: uri.into() };
+        let guest = self.view.resource_owner(uri).ok_or_else(not_found)?;
+        let turn = self.turn(seat.context_mut(), Method::ReadResource, uri, String::new)?;
+        let outcome = match guest.version.read_resource(seat.of(self.voice(guest)), uri.into()).await {
+            Ok(resources::ReadOutcome::Complete(result)) => {
+                convert::read_result(result).map(Reply::Resource).map_err(|bad| bad_output(guest, "resource", uri, &bad.to_string()))
+            }
+            Ok(resources::ReadOutcome::InputRequired(required)) => turn.ask(guest, "resource", required),
+            Err(guest::Failure::Guest(types::Error::NotFound(_))) => Err(not_found()),
+            Err(failure) => Err(failed(guest, "resource", uri, failure)),
+        };
+        turn.conclude(outcome)
+    }
+
+    async fn get_prompt(&self, mut seat: Seat, name: &str, arguments: Vec<(String, String)>) -> Outcome {
         let not_found = || Failure::NotFound { kind: NotFound::Prompt, name: name.into() };
         let prompt = self.view.prompt(name).ok_or_else(not_found)?;
         let missing =
@@ -116,23 +209,23 @@ impl Scope<'_> {
         if let Some(argument) = missing {
             return Err(Failure::InvalidParams(format!("the prompt `{name}` needs the argument `{}`", argument.name)));
         }
+        let text = || arguments.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect::<Value>().to_string();
+        let turn = self.turn(seat.context_mut(), Method::GetPrompt, name, text)?;
         let guest = &prompt.guest;
-        let outcome =
-            guest.version.get_prompt(seat::caller(seat), prompt.own_name.clone(), arguments).await.map_err(|failure| match failure {
-                guest::Failure::Guest(types::Error::NotFound(_)) => not_found(),
-                other => failed(guest, "prompt", name, other),
-            })?;
-        match outcome {
-            prompts::PromptOutcome::Complete(result) => {
+        let outcome = match guest.version.get_prompt(seat.of(self.voice(guest)), prompt.own_name.clone(), arguments).await {
+            Ok(prompts::PromptOutcome::Complete(result)) => {
                 convert::prompt_result(result).map(Reply::Prompt).map_err(|bad| bad_output(guest, "prompt", name, &bad.to_string()))
             }
-            prompts::PromptOutcome::InputRequired(_) => Err(cannot_ask(guest, "prompt", name)),
-        }
+            Ok(prompts::PromptOutcome::InputRequired(required)) => turn.ask(guest, "prompt", required),
+            Err(guest::Failure::Guest(types::Error::NotFound(_))) => Err(not_found()),
+            Err(failure) => Err(failed(guest, "prompt", name, failure)),
+        };
+        turn.conclude(outcome)
     }
 
     async fn complete(
         &self,
-        caller: guest::Caller,
+        seat: Seat,
         reference: Reference,
         argument: String,
         value: String,
@@ -154,7 +247,7 @@ impl Scope<'_> {
         if !guest.version.exports().completion {
             return Ok(Reply::Completion(guesthouse_protocol::model::Completion::default()));
         }
-        let answer = guest.version.complete(caller, convert::reference(own), argument, value, resolved).await;
+        let answer = guest.version.complete(seat.of(self.voice(guest)), convert::reference(own), argument, value, resolved).await;
         answer.map(|completions| Reply::Completion(convert::completion(completions))).map_err(|failure| match failure {
             guest::Failure::Guest(types::Error::NotFound(_)) => Failure::NotFound { kind, name: name.clone() },
             other => failed(guest, "completion", &name, other),
@@ -200,14 +293,5 @@ fn bad_output(guest: &Loaded, kind: &str, name: &str, problem: &str) -> Failure 
     Failure::Internal {
         kind: InternalKind::InvalidOutput,
         text: format!("{kind} `{name}` of guest `{}` gave an invalid answer", guest.name),
-    }
-}
-
-/// The guest asks the client something, which this version of the host cannot carry.
-fn cannot_ask(guest: &Loaded, kind: &str, name: &str) -> Failure {
-    tracing::error!(guest = %guest.name, "{kind} `{name}` asked the client a question, which is not supported yet");
-    Failure::Internal {
-        kind: InternalKind::HandlerError,
-        text: format!("{kind} `{name}` of guest `{}` asked the client a question, which this server does not support yet", guest.name),
     }
 }

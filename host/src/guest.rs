@@ -5,6 +5,7 @@
 //! Dropping the future of a call stops the guest. This module knows wasmtime and the contract, and nothing of the
 //! protocol that clients speak.
 
+mod allowance;
 pub mod bindings;
 mod cache;
 mod calls;
@@ -19,6 +20,7 @@ mod schedule;
 mod state;
 mod version;
 
+pub use allowance::Allowance;
 pub use cache::CodeCache;
 pub use calls::Caller;
 pub use engine::{EngineLimits, Engines, SizeClass};

@@ -4,7 +4,6 @@ use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings};
 use crate::registry::{Endpoint, Loaded, Registry, load};
-use crate::seal::Sealer;
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
 use std::net::TcpListener;
@@ -61,7 +60,7 @@ impl Host {
         let started_with = guests.len();
         let loaded = load_all(&engines, &cache, &config, guests).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
-        let dispatcher = Dispatcher::new(registry, Sealer::ephemeral()?, config.limits.page);
+        let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
         Ok(Self { shared: Arc::new(Shared { dispatcher, config, requests }) })
     }
@@ -140,6 +139,7 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
     let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
     CallLimits {
         wall_ms: limits.wall.0,
+        task_wall_ms: limits.task.0,
         cpu_ms: limits.cpu.0,
         memory_bytes: bytes(limits.memory),
         table_elements: limits.table,

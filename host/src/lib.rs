@@ -4,6 +4,7 @@
 
 pub mod build;
 pub mod capability;
+pub mod changes;
 pub mod cli;
 pub mod config;
 pub mod convert;
@@ -12,4 +13,5 @@ pub mod guest;
 pub mod host;
 pub mod registry;
 pub mod seal;
+pub mod tasks;
 pub mod transport;

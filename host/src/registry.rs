@@ -5,11 +5,12 @@
 pub mod load;
 pub mod schema;
 pub mod template;
+mod uris;
 mod view;
 
 pub use view::{View, ViewPrompt, ViewTool};
 
-use crate::config::{Config, Prefix};
+use crate::config::{Config, GuestConfig, Prefix};
 use crate::guest::Version;
 use anyhow::Result;
 use guesthouse_protocol::http::ParamHeaders;
@@ -18,9 +19,7 @@ use schema::Schema;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use template::UriTemplate;
-
-/// Most resource URIs of one guest whose owner is remembered.
-const KNOWN_URIS_MAX: usize = 100_000;
+use uris::KnownUris;
 
 /// Which guests a client reaches: all of them merged, or one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +31,14 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
+    /// Whether the guest is reached there.
+    pub fn contains(&self, guest: &str) -> bool {
+        match self {
+            Endpoint::Merged => true,
+            Endpoint::Guest(name) => **name == *guest,
+        }
+    }
+
     /// The endpoint as a path, which is also how sealed tokens are bound to it.
     pub fn path(&self) -> String {
         match self {
@@ -42,6 +49,7 @@ impl Endpoint {
 }
 
 /// A guest that is ready to be called, with what its version offers.
+#[derive(Clone)]
 pub struct Loaded {
     /// The guest's name in this host.
     pub name: Arc<str>,
@@ -51,14 +59,40 @@ pub struct Loaded {
     pub info: model::Implementation,
     /// Its guidance for the model.
     pub instructions: Option<String>,
+    /// What the operator says about it.
+    pub config: GuestConfig,
     /// Its tools, under its own names, in its order.
-    pub tools: Vec<Tool>,
+    pub tools: Arc<Vec<Tool>>,
     /// Its prompts, likewise.
-    pub prompts: Vec<Arc<model::Prompt>>,
+    pub prompts: Arc<Vec<Arc<model::Prompt>>>,
     /// Its resource templates.
-    pub templates: Vec<Template>,
+    pub templates: Arc<Vec<Template>>,
+    /// How long its lists stay fresh.
+    pub hints: Hints,
     /// URIs that it is known to have listed, to find the owner of one on the merged endpoint.
-    uris: Mutex<std::collections::HashSet<String>>,
+    uris: Arc<Mutex<KnownUris>>,
+}
+
+/// How long the lists that are asked once per version stay fresh, and for whom. None: nobody said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Of `tools/list`.
+    pub tools: Option<model::CacheHint>,
+    /// Of `prompts/list`.
+    pub prompts: Option<model::CacheHint>,
+    /// Of `resources/templates/list`.
+    pub templates: Option<model::CacheHint>,
+}
+
+/// How fresh a list is that is made of several: as the least fresh, and public only if all are.
+fn least_fresh(hints: impl IntoIterator<Item = Option<model::CacheHint>>) -> Option<model::CacheHint> {
+    let mut hints = hints.into_iter();
+    let first = hints.next()??;
+    hints.try_fold(first, |least, hint| {
+        let hint = hint?;
+        let scope = if least.scope == model::CacheScope::Private { least.scope } else { hint.scope };
+        Some(model::CacheHint { ttl_ms: least.ttl_ms.min(hint.ttl_ms), scope })
+    })
 }
 
 /// A tool with its compiled schemas.
@@ -84,15 +118,7 @@ pub struct Template {
 impl Loaded {
     /// Remembers who listed these URIs, up to a bound.
     pub fn remember_uris<'a>(&self, uris: impl Iterator<Item = &'a str>) {
-        let mut known = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
-        for uri in uris {
-            if known.len() >= KNOWN_URIS_MAX {
-                return;
-            }
-            if !known.contains(uri) {
-                known.insert(uri.to_owned());
-            }
-        }
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner).remember(uris);
     }
 
     fn listed_uri(&self, uri: &str) -> bool {
@@ -109,6 +135,7 @@ impl Loaded {
 pub struct Registry {
     merged: Arc<View>,
     single: HashMap<Arc<str>, Arc<View>>,
+    prefixed: bool,
 }
 
 impl Registry {
@@ -116,17 +143,21 @@ impl Registry {
     ///
     /// `started_with` counts the guests that were asked for, loaded or not: a guest that is mended later must not rename
     /// what the others serve.
-    pub fn new(config: &Config, mut guests: Vec<Arc<Loaded>>, started_with: usize) -> Result<Self> {
-        guests.sort_by(|a, b| a.name.cmp(&b.name));
+    pub fn new(config: &Config, guests: Vec<Arc<Loaded>>, started_with: usize) -> Result<Self> {
         let prefixed = match config.server.prefix {
             Prefix::Auto => started_with > 1,
             Prefix::Always => true,
             Prefix::Never => false,
         };
+        Self::of(config, guests, prefixed)
+    }
+
+    fn of(config: &Config, mut guests: Vec<Arc<Loaded>>, prefixed: bool) -> Result<Self> {
+        guests.sort_by(|a, b| a.name.cmp(&b.name));
         let single =
             guests.iter().map(|guest| Ok((guest.name.clone(), Arc::new(View::of_guest(config, guest.clone())?)))).collect::<Result<_>>()?;
         let merged = Arc::new(View::merged(config, guests, prefixed)?);
-        Ok(Self { merged, single })
+        Ok(Self { merged, single, prefixed })
     }
 
     /// What a client of this endpoint sees; `None` if there is no such guest.
@@ -137,8 +168,37 @@ impl Registry {
         }
     }
 
+    /// The same with one guest in a newer form, if it is still the same version.
+    pub fn with(&self, config: &Config, renewed: &Arc<Loaded>) -> Result<Self> {
+        let renew = |guest: &Arc<Loaded>| {
+            let same = guest.name == renewed.name && guest.version.digest() == renewed.version.digest();
+            if same { renewed.clone() } else { guest.clone() }
+        };
+        Self::of(config, self.guests().iter().map(renew).collect(), self.prefixed)
+    }
+
     /// All guests, by name.
     pub fn guests(&self) -> &[Arc<Loaded>] {
         self.merged.guests()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::CacheScope::{Private, Public};
+
+    #[test]
+    fn a_merged_list_is_as_fresh_as_its_least_fresh_part() {
+        let hint = |ttl_ms, scope| Some(model::CacheHint { ttl_ms, scope });
+        for (hints, expected) in [
+            (vec![], None),
+            (vec![hint(5, Public)], hint(5, Public)),
+            (vec![hint(5, Public), hint(3, Public)], hint(3, Public)),
+            (vec![hint(5, Private), hint(9, Public)], hint(5, Private)),
+            (vec![hint(5, Public), None], None),
+        ] {
+            assert_eq!(least_fresh(hints.clone()), expected, "{hints:?}");
+        }
     }
 }

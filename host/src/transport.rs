@@ -10,8 +10,9 @@ pub mod stdio;
 #[cfg(test)]
 mod testing;
 
+use crate::changes::Hub;
 use crate::config::Config;
-use crate::dispatch::FrameSender;
+use crate::dispatch::Line;
 use crate::host::Shared;
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
@@ -45,8 +46,11 @@ trait Service: Send + Sync + 'static {
         arguments: Option<&RawValue>,
     ) -> Result<(), RpcError>;
 
+    /// Where changes meet whoever listens.
+    fn hub(&self) -> &Arc<Hub>;
+
     /// Runs a call to its end. Dropping the future stops it.
-    fn run(&self, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> impl Future<Output = Outcome> + Send;
+    fn run(&self, endpoint: &Endpoint, call: Call, line: Line) -> impl Future<Output = Outcome> + Send;
 }
 
 impl Service for Shared {
@@ -76,15 +80,19 @@ impl Service for Shared {
         }
     }
 
-    fn run(&self, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> impl Future<Output = Outcome> + Send {
-        self.dispatcher.run(endpoint, call, frames)
+    fn hub(&self) -> &Arc<Hub> {
+        self.dispatcher.hub()
+    }
+
+    fn run(&self, endpoint: &Endpoint, call: Call, line: Line) -> impl Future<Output = Outcome> + Send {
+        self.dispatcher.run(endpoint, call, line)
     }
 }
 
 /// Runs a call so that a fault of the host itself fails that call alone.
-async fn run_guarded<S: Service>(service: &S, endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> Outcome {
+async fn run_guarded<S: Service>(service: &S, endpoint: &Endpoint, call: Call, line: Line) -> Outcome {
     let method = call.request.method();
-    AssertUnwindSafe(service.run(endpoint, call, frames)).catch_unwind().await.unwrap_or_else(|_| {
+    AssertUnwindSafe(service.run(endpoint, call, line)).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("the host failed while it answered {}", method.as_str());
         Err(Failure::Internal { kind: InternalKind::HandlerError, text: "The server failed while it answered".into() })
     })

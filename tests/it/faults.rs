@@ -1,9 +1,9 @@
 //! What becomes of a guest when its client goes away, over real sockets.
 
-use crate::support::Era;
 use crate::support::clients::{headers, last_message, post, serve, source};
 use guesthouse::config::Config;
 use guesthouse::config::units::Span;
+use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,9 +21,9 @@ async fn start() -> (guesthouse::host::Host, SocketAddr) {
     serve(vec![guest], Config::default()).await
 }
 
-fn call(era: Era, id: u32, tool: &str) -> Value {
+fn call(revision: Revision, id: u32, tool: &str) -> Value {
     let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": {} } });
-    if era == Era::Modern {
+    if revision == Revision::LATEST_MODERN {
         message["params"]["_meta"] =
             json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
     }
@@ -32,8 +32,8 @@ fn call(era: Era, id: u32, tool: &str) -> Value {
 
 /// Whether the guest has room for a call now.
 async fn is_free(address: SocketAddr) -> bool {
-    let message = call(Era::Modern, 1, "echo");
-    let (status, _, body) = post(address, "/mcp", &headers(Era::Modern, None, &message), &message).await;
+    let message = call(Revision::LATEST_MODERN, 1, "echo");
+    let (status, _, body) = post(address, "/mcp", &headers(Revision::LATEST_MODERN, None, &message), &message).await;
     match status {
         200 => true,
         503 => false,
@@ -42,10 +42,10 @@ async fn is_free(address: SocketAddr) -> bool {
 }
 
 /// Sends a call that does not end, and returns once it runs.
-async fn begin(address: SocketAddr, era: Era, session: Option<&str>) -> TcpStream {
-    let message = call(era, 2, "loop");
+async fn begin(address: SocketAddr, revision: Revision, session: Option<&str>) -> TcpStream {
+    let message = call(revision, 2, "loop");
     let body = message.to_string();
-    let lines: String = headers(era, session, &message).iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let lines: String = headers(revision, session, &message).iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let text = format!("POST /mcp HTTP/1.1\r\nhost: {address}\r\n{lines}content-length: {}\r\n\r\n{body}", body.len());
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -57,7 +57,7 @@ async fn begin(address: SocketAddr, era: Era, session: Option<&str>) -> TcpStrea
 async fn a_modern_client_that_goes_away_stops_the_guest() {
     let (_host, address) = start().await;
     assert!(is_free(address).await);
-    let stream = begin(address, Era::Modern, None).await;
+    let stream = begin(address, Revision::LATEST_MODERN, None).await;
     let gone = Instant::now();
     drop(stream);
     while !is_free(address).await {}
@@ -70,16 +70,16 @@ async fn a_modern_client_that_goes_away_stops_the_guest() {
 async fn a_call_of_a_session_goes_on_without_its_client_until_it_is_cancelled() {
     let (_host, address) = start().await;
     let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } });
-    let (_, answered, _) = post(address, "/mcp", &headers(Era::Handshake, None, &initialize), &initialize).await;
+    let (_, answered, _) = post(address, "/mcp", &headers(Revision::LATEST_HANDSHAKE, None, &initialize), &initialize).await;
     let session = answered["mcp-session-id"].to_str().unwrap().to_owned();
-    let stream = begin(address, Era::Handshake, Some(&session)).await;
+    let stream = begin(address, Revision::LATEST_HANDSHAKE, Some(&session)).await;
     drop(stream);
     // Each of these waits for a place for a moment, which is longer than it takes to notice a client that is gone.
     for _ in 0..3 {
         assert!(!is_free(address).await, "the call ended with its connection");
     }
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
-    let (status, ..) = post(address, "/mcp", &headers(Era::Handshake, Some(&session), &cancel), &cancel).await;
+    let (status, ..) = post(address, "/mcp", &headers(Revision::LATEST_HANDSHAKE, Some(&session), &cancel), &cancel).await;
     assert_eq!(status, 202);
     let cancelled = Instant::now();
     while !is_free(address).await {}

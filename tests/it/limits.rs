@@ -1,10 +1,10 @@
 //! Limits that the operator sets, as clients see them.
 
-use crate::support::Era;
 use crate::support::clients::{headers, last_message, post, serve, source};
 use guesthouse::config::units::{Size, Span};
 use guesthouse::config::{Config, GuestLimits};
 use guesthouse::host::Host;
+use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
 
 const HOSTILE: &str = "tests/guests/hostile";
@@ -77,7 +77,7 @@ async fn a_message_that_is_too_long_is_refused_on_http() {
     let (_host, address) = serve(vec![source(HOSTILE)], config).await;
     let message =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo", "arguments": { "x": "y".repeat(2_000) } } });
-    let (status, _, body) = post(address, "/mcp", &headers(Era::Modern, None, &message), &message).await;
+    let (status, _, body) = post(address, "/mcp", &headers(Revision::LATEST_MODERN, None, &message), &message).await;
     assert_eq!(status, 413);
     assert!(last_message(&body)["error"]["message"].as_str().unwrap().contains("1000"), "the limit is named");
 }

@@ -4,6 +4,7 @@ use crate::support::clients::{headers, last_message, post, serve, source};
 use crate::support::{Client, Era, PROGRAM, Transport, component};
 use guesthouse::config::{Config, Mode};
 use guesthouse::host::Host;
+use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -91,7 +92,7 @@ async fn the_identity_can_be_withheld_where_the_protocol_allows_it() {
             assert!(shown || !answer.to_string().contains("serverInfo"), "{answer}");
         }
         // `initialize` has to say who answers.
-        let (_, _, body) = post(address, "/mcp", &headers(Era::Handshake, None, &initialize()), &initialize()).await;
+        let (_, _, body) = post(address, "/mcp", &headers(Revision::LATEST_HANDSHAKE, None, &initialize()), &initialize()).await;
         assert_eq!(last_message(&body)["result"]["serverInfo"]["name"], "textkit");
     }
 }
@@ -131,9 +132,9 @@ async fn a_mode_serves_its_eras_and_refuses_the_others_in_their_own_words() {
             "handshake" => Mode::Handshake,
             _ => Mode::Both,
         };
-        let era = if method == "initialize" { Era::Handshake } else { Era::Modern };
+        let revision = if method == "initialize" { Revision::LATEST_HANDSHAKE } else { Revision::LATEST_MODERN };
         let (_host, address) = serve(vec![source(TEXTKIT)], config).await;
-        let (found, _, body) = post(address, "/mcp", &headers(era, None, &message), &message).await;
+        let (found, _, body) = post(address, "/mcp", &headers(revision, None, &message), &message).await;
         let over_http = last_message(&body);
         let over_stdio = stdio(mode, &message);
         assert_eq!(found, status, "{mode} {method}: {over_http}");
@@ -165,7 +166,7 @@ async fn a_schema_reaches_the_client_as_the_guest_wrote_it() {
     let written = r#"{"x":12345678901234567890.00,"type":"object","properties":{"b":{},"a":{"\u0064efault":1e2}}}"#;
     let (_host, address) = serve(vec![source(HOSTILE)], Config::default()).await;
     let message = modern("tools/list");
-    let (_, _, body) = post(address, "/mcp", &headers(Era::Modern, None, &message), &message).await;
+    let (_, _, body) = post(address, "/mcp", &headers(Revision::LATEST_MODERN, None, &message), &message).await;
     assert!(String::from_utf8_lossy(&body).contains(&format!("\"inputSchema\":{written}")), "it is not there as written");
 }
 

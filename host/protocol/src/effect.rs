@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{Json, to_raw_written};
 use crate::message::{ParseLimits, RequestId};
-use crate::model::{Implementation, Request, Retry};
+use crate::model::{Implementation, Request, Retry, Rounds, TaskAsked};
 use crate::reporter::Reporter;
 use crate::revision::{Mode, Revision};
 
@@ -31,11 +31,33 @@ pub struct PeerLimits {
     pub request_ids_max: usize,
     /// Calls that run at a time; beyond, the answer is `busy`.
     pub in_flight_max: usize,
+    /// Subscriptions that are open at a time, which count as calls, too.
+    pub subscriptions_max: usize,
+    /// Resources that one subscription may name.
+    pub subscription_uris_max: usize,
+    /// Bytes that their URIs may have in all.
+    pub subscription_uri_bytes_max: usize,
+    /// Calls that wait for answers of the client at a time, in the handshake era. They do not count as running.
+    pub waiting_max: usize,
+    /// How long the client has for the questions of one round, in milliseconds.
+    pub question_time_ms: u64,
+    /// What the answers to one call may take, all rounds together; one beyond that reaches the guest as an error.
+    pub answers_bytes_max: usize,
 }
 
 impl Default for PeerLimits {
     fn default() -> PeerLimits {
-        PeerLimits { parse: ParseLimits::default(), request_ids_max: 10_000, in_flight_max: 256 }
+        PeerLimits {
+            parse: ParseLimits::default(),
+            request_ids_max: 10_000,
+            in_flight_max: 256,
+            subscriptions_max: 32,
+            subscription_uris_max: 256,
+            subscription_uri_bytes_max: 64 << 10,
+            waiting_max: 64,
+            question_time_ms: 600_000,
+            answers_bytes_max: 4 << 20,
+        }
     }
 }
 
@@ -69,10 +91,12 @@ pub struct CallId(pub u64);
 ///
 /// A message that makes no effect wants no answer (HTTP: 202 without a body). Any other HTTP exchange lasts until
 /// one of its sends is the `last`, or until its call ends without a response. A notification of a call (made by its
-/// [`Reporter`]) may precede that.
+/// [`Reporter`]) may precede that, and so may what the call asks the client: a send that is not the `last`. The answers
+/// come in as messages of their own, which then make a [`Effect::Run`] of the call that asked.
 #[derive(Debug)]
 pub enum Effect {
-    /// Run this call, and give its outcome to [`Peer::finish`].
+    /// Run this call, and give its outcome to [`Peer::finish`]. A call that asked the client runs again under the id that
+    /// it had, with `context.rounds.round` above 0, and belongs to the exchange that it had.
     Run(Box<Call>),
     /// Stop this call; whatever it answers is dropped.
     Cancel(CallId),
@@ -83,7 +107,7 @@ pub enum Effect {
     End(CallId),
 }
 
-/// A response on its way to the client.
+/// A message on its way to the client: a response, or what a call asks before it has one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outgoing {
     /// One JSON text on one line, without framing.
@@ -128,6 +152,10 @@ pub struct CallContext {
     pub meta: Option<Json>,
     /// W3C trace context, if well-formed.
     pub traceparent: Option<Box<str>>,
-    /// Set if this is a later round of a call that asked the client something.
+    /// Set if a modern client says that this is a later round of a call that asked it something.
     pub retry: Option<Retry>,
+    /// Set if a client of 2025-11-25 wants the call to run as a task.
+    pub task: Option<TaskAsked>,
+    /// What earlier rounds brought. In the modern era it is for the dispatcher to fill in, out of `retry`.
+    pub rounds: Rounds,
 }

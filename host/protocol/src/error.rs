@@ -4,6 +4,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::json::{Json, Object, to_raw};
+use crate::message::{entries, integer, text};
 use crate::revision::{Mode, Revision};
 
 /// The message is not JSON.
@@ -92,6 +93,22 @@ impl RpcError {
             format!("Header mismatch: {header} {problem}"),
             &json!({ "type": "header_mismatch", "header": header }),
         )
+    }
+
+    /// What it takes to keep it, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.message.len().saturating_add(self.data.as_ref().map_or(0, |data| data.get().len()))
+    }
+
+    /// Reads an error object of a client; none if it is none.
+    pub(crate) fn read(error: &RawValue) -> Option<RpcError> {
+        let members = entries(error)?;
+        let get = |wanted: &str| members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value);
+        Some(RpcError {
+            code: integer(get("code")?).and_then(|code| i32::try_from(code).ok())?,
+            message: text(get("message")?)?.into_owned(),
+            data: get("data").map(RawValue::to_owned),
+        })
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {

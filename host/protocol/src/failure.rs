@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::error::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND, RpcError};
+use crate::error::{BUSY, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND, RpcError};
 use crate::json::{Json, is_object};
 use crate::method::Method;
 use crate::model::{CallToolResult, Reply};
@@ -34,6 +34,16 @@ pub enum Failure {
     InvalidParams(String),
     /// The client did not declare these capabilities (a `ClientCapabilities` object).
     MissingClientCapability(Json),
+    /// The state that the client sent back is not what it was given. The call has not run.
+    RequestState(StateProblem),
+    /// The client cannot be asked, for a reason that the text says.
+    CannotAsk(String),
+    /// The client was asked, and did not answer in time; the text says so.
+    Unanswered(String),
+    /// The tool runs only as a task and was called without one, or the other way round (2025-11-25); the text says which.
+    WrongTaskMode(String),
+    /// The error that a task ended with, as it was recorded.
+    TaskFailed(RpcError),
     /// An error of the guest's own. A code that JSON-RPC or MCP reserves reaches the client as an internal error.
     Rpc(RpcError),
     /// The host or the guest is at fault.
@@ -65,6 +75,27 @@ pub enum NotFound {
     Template,
     /// A task.
     Task,
+}
+
+/// What is wrong with a `requestState`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateProblem {
+    /// It was changed, or was never one.
+    Invalid,
+    /// It is longer than any that was given out.
+    TooLarge,
+    /// It is too old.
+    Expired,
+    /// It is from the future.
+    NotYetValid,
+    /// Nobody here knows its key.
+    KeyUnknown,
+    /// Its key is no longer trusted.
+    KeyRevoked,
+    /// It belongs to another request, client, endpoint or revision.
+    BindingMismatch,
+    /// It was used before, and may be used once.
+    Replayed,
 }
 
 /// The ways in which the host or a guest can be at fault.
@@ -120,6 +151,22 @@ impl NotFound {
     }
 }
 
+impl StateProblem {
+    /// The word in `data.reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StateProblem::Invalid => "invalid_request_state",
+            StateProblem::TooLarge => "request_state_too_large",
+            StateProblem::Expired => "request_state_expired",
+            StateProblem::NotYetValid => "request_state_not_yet_valid",
+            StateProblem::KeyUnknown => "request_state_key_unknown",
+            StateProblem::KeyRevoked => "request_state_key_revoked",
+            StateProblem::BindingMismatch => "request_state_binding_mismatch",
+            StateProblem::Replayed => "request_state_replayed",
+        }
+    }
+}
+
 impl InternalKind {
     /// The word in `data.type`.
     pub fn as_str(self) -> &'static str {
@@ -135,6 +182,11 @@ impl InternalKind {
             InternalKind::StateConflict => "state_conflict",
         }
     }
+}
+
+/// The dispatcher answered a method with the reply to another one.
+pub(crate) fn wrong_reply() -> Failure {
+    Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() }
 }
 
 /// Looks a failure up.
@@ -156,11 +208,20 @@ pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> An
         }
         Failure::InvalidParams(text) if method == Method::CallTool => Answer::Tool(CallToolResult::error(text)),
         Failure::InvalidParams(text) => error(RpcError::typed(INVALID_PARAMS, "invalid_params", text)),
+        Failure::RequestState(problem) => error(RpcError::new(
+            INVALID_PARAMS,
+            "Invalid requestState",
+            &json!({ "type": "invalid_request_state", "reason": problem.as_str() }),
+        )),
+        Failure::CannotAsk(text) | Failure::Unanswered(text) if method == Method::CallTool => Answer::Tool(CallToolResult::error(text)),
+        Failure::CannotAsk(text) => error(RpcError::typed(INVALID_PARAMS, "cannot_ask_client", text)),
+        Failure::Unanswered(text) => error(RpcError::typed(INTERNAL_ERROR, "client_did_not_answer", text)),
+        Failure::WrongTaskMode(text) => error(RpcError::typed(METHOD_NOT_FOUND, "wrong_task_mode", text)),
         Failure::MissingClientCapability(required) => missing_capability(required, method, modern),
         Failure::Rpc(own) if is_reserved(own.code) => {
             error(internal(InternalKind::HandlerError, "The handler failed with an error code that it may not use".to_owned()))
         }
-        Failure::Rpc(own) => error(own),
+        Failure::Rpc(own) | Failure::TaskFailed(own) => error(own),
         Failure::Internal { kind, text } => error(internal(kind, text)),
         Failure::Busy { retry_after_s } => {
             let (error, status) = busy(retry_after_s);

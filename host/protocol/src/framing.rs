@@ -102,6 +102,29 @@ pub fn write_event(out: &mut Vec<u8>, id: Option<&str>, message: &[u8]) {
     out.push(b'\n');
 }
 
+/// Writes an event of another type than `message`.
+pub fn write_named_event(out: &mut Vec<u8>, name: &str, data: &str) {
+    write_field(out, "event", name.as_bytes());
+    write_event(out, None, data.as_bytes());
+}
+
+/// Writes an event without content that tells a client where a stream can be taken up again, and when at the earliest.
+pub fn write_priming_event(out: &mut Vec<u8>, id: &str, retry_ms: u64) {
+    write_field(out, "id", id.as_bytes());
+    write_retry_field(out, retry_ms);
+    out.extend_from_slice(b"data: \n\n");
+}
+
+/// Writes when a client may come back whose connection is about to be closed.
+pub fn write_retry(out: &mut Vec<u8>, retry_ms: u64) {
+    write_retry_field(out, retry_ms);
+    out.push(b'\n');
+}
+
+fn write_retry_field(out: &mut Vec<u8>, retry_ms: u64) {
+    write_field(out, "retry", retry_ms.to_string().as_bytes());
+}
+
 /// A comment, which keeps an idle stream open.
 pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
@@ -174,5 +197,10 @@ mod tests {
             write_event(&mut out, None, message.as_bytes());
             assert_eq!(String::from_utf8_lossy(&out), expected);
         }
+        let mut out = Vec::new();
+        write_priming_event(&mut out, "7-1", 500);
+        write_named_event(&mut out, "endpoint", "/message");
+        write_retry(&mut out, 1000);
+        assert_eq!(String::from_utf8_lossy(&out), "id: 7-1\nretry: 500\ndata: \n\nevent: endpoint\ndata: /message\n\nretry: 1000\n\n");
     }
 }

@@ -44,6 +44,8 @@ pub struct HttpRefusal {
 pub enum Verb {
     /// To send a message.
     Post,
+    /// To open, or take up again, a stream of a session of the handshake era.
+    Get,
     /// To end a session of the handshake era.
     Delete,
     /// To know whether a browser's script may ask.
@@ -74,6 +76,16 @@ impl HttpRefusal {
         HttpRefusal::invalid(StatusCode::BAD_REQUEST, "session_required", "Mcp-Session-Id is required")
     }
 
+    /// The stream of that event is not known (any more), so that it cannot be taken up again.
+    pub fn unknown_event() -> HttpRefusal {
+        HttpRefusal::invalid(StatusCode::BAD_REQUEST, "unknown_event_id", "The stream of Last-Event-ID is not known")
+    }
+
+    /// The client takes no form of answer that there is.
+    pub fn not_acceptable(types: &str) -> HttpRefusal {
+        HttpRefusal::invalid(StatusCode::NOT_ACCEPTABLE, "not_acceptable", format!("Accept must list {types}"))
+    }
+
     /// There is no such session (any more), or it is not the caller's.
     pub fn session_not_found() -> HttpRefusal {
         HttpRefusal::invalid(StatusCode::NOT_FOUND, "session_not_found", "Session not found")
@@ -90,12 +102,12 @@ impl From<Refusal> for HttpRefusal {
     }
 }
 
-/// What the request wants. `GET` would open a stream of the handshake era, which a server need not have; sessions
-/// exist only where the handshake era is served.
+/// What the request wants. Streams and sessions exist only where the handshake era is served.
 pub fn verb(parts: &Parts, mode: Mode) -> Result<Verb, HttpRefusal> {
-    let allow = if mode == Mode::Modern { "POST" } else { "POST, DELETE" };
+    let allow = if mode == Mode::Modern { "POST" } else { "POST, GET, DELETE" };
     match parts.method {
         Method::POST => Ok(Verb::Post),
+        Method::GET if mode != Mode::Modern => Ok(Verb::Get),
         Method::DELETE if mode != Mode::Modern => Ok(Verb::Delete),
         Method::OPTIONS if parts.headers.contains_key("access-control-request-method") => Ok(Verb::Preflight),
         _ => {
@@ -120,8 +132,20 @@ pub fn check_post(headers: &HeaderMap) -> Result<Accepts, HttpRefusal> {
     if accepts.json || accepts.events {
         return Ok(accepts);
     }
-    let message = "Accept must list application/json and text/event-stream";
-    Err(HttpRefusal::invalid(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message))
+    Err(HttpRefusal::not_acceptable("application/json and text/event-stream"))
+}
+
+/// Checks that the client takes the only form that there is for what it asked.
+pub fn check_events(headers: &HeaderMap) -> Result<(), HttpRefusal> {
+    if accepts(headers, "text", "event-stream") {
+        return Ok(());
+    }
+    Err(HttpRefusal::not_acceptable("text/event-stream"))
+}
+
+/// The event after which a client wants to go on, if it names one.
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, HttpRefusal> {
+    single(headers, &LAST_EVENT_ID).map_err(|_| HttpRefusal::unknown_event())
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -16,6 +16,10 @@
 //! - `modern` and `handshake`: what is particular to the two eras. The era is chosen for each request.
 //! - [`http`]: the rules of Streamable HTTP. [`framing`]: lines and server-sent events.
 //!
+//! A call that asks the client first ends with questions ([`model::questions`]). In the modern era they are its result; in
+//! the handshake era the peer sends them as requests of its own, and makes another [`Effect::Run`] of the same call when they
+//! are answered.
+//!
 //! A handshake session goes: new → (`initialize`) opening → (its answer) open; a failed `initialize` leads back to
 //! new. The modern era has no states at all.
 
@@ -33,10 +37,11 @@ mod modern;
 pub mod peer;
 pub mod reporter;
 pub mod revision;
+pub mod subscription;
 
 pub use effect::{Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind};
 pub use error::RpcError;
-pub use failure::{Failure, InternalKind, NotFound, Outcome};
+pub use failure::{Failure, InternalKind, NotFound, Outcome, StateProblem};
 pub use json::Json;
 pub use message::{Incoming, Message, ParseLimits, Refusal, RequestId};
 pub use method::Method;
@@ -44,3 +49,4 @@ pub use model::{Reply, Request};
 pub use peer::Peer;
 pub use reporter::{ProgressError, Reporter};
 pub use revision::{Era, Mode, Revision};
+pub use subscription::{Event, Filter, Subscription, TaskState};

@@ -65,8 +65,8 @@ pub enum Message<'a> {
     Request(RequestMessage<'a>),
     /// Wants none.
     Notification(NotificationMessage<'a>),
-    /// Answers a request of ours. None if it has no readable id.
-    Response(Option<RequestId>),
+    /// Answers a request of ours.
+    Response(ResponseMessage<'a>),
     /// A notification that breaks the rules; it is dropped, since nobody waits for an answer.
     BadNotification,
 }
@@ -80,6 +80,15 @@ pub struct RequestMessage<'a> {
     pub method: Cow<'a, str>,
     /// Its parameters; empty if there were none.
     pub params: Params<'a>,
+}
+
+/// The answer to a request of ours.
+#[derive(Debug)]
+pub struct ResponseMessage<'a> {
+    /// Our id; none if it cannot be read.
+    pub id: Option<RequestId>,
+    /// A result or an error; none if the response is neither or both, or breaks another rule of JSON-RPC.
+    pub answer: Option<Result<&'a RawValue, RpcError>>,
 }
 
 /// A notification whose envelope is sound.

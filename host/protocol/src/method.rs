@@ -28,20 +28,33 @@ pub enum Method {
     Subscribe,
     /// `resources/unsubscribe`
     Unsubscribe,
+    /// `subscriptions/listen`
+    Listen,
     /// `prompts/list`
     ListPrompts,
     /// `prompts/get`
     GetPrompt,
     /// `completion/complete`
     Complete,
+    /// `tasks/get`
+    GetTask,
+    /// `tasks/update`
+    UpdateTask,
+    /// `tasks/cancel`
+    CancelTask,
+    /// `tasks/list`
+    ListTasks,
+    /// `tasks/result`
+    TaskResult,
 }
 
 const FIRST: Revision = Revision::V2024_11_05;
+const FIRST_TASKS: Revision = Revision::V2025_11_25;
 const LAST_HANDSHAKE: Revision = Revision::LATEST_HANDSHAKE;
 const MODERN: Revision = Revision::V2026_07_28;
 
 /// Every method, with the first and the last revision that has it.
-const TABLE: [(Method, &str, Revision, Revision); 14] = [
+const TABLE: [(Method, &str, Revision, Revision); 20] = [
     (Method::CallTool, "tools/call", FIRST, MODERN),
     (Method::ListTools, "tools/list", FIRST, MODERN),
     (Method::ReadResource, "resources/read", FIRST, MODERN),
@@ -51,11 +64,17 @@ const TABLE: [(Method, &str, Revision, Revision); 14] = [
     (Method::ListPrompts, "prompts/list", FIRST, MODERN),
     (Method::Complete, "completion/complete", FIRST, MODERN),
     (Method::Discover, "server/discover", MODERN, MODERN),
+    (Method::Listen, "subscriptions/listen", MODERN, MODERN),
     (Method::Initialize, "initialize", FIRST, LAST_HANDSHAKE),
     (Method::Ping, "ping", FIRST, LAST_HANDSHAKE),
     (Method::SetLevel, "logging/setLevel", FIRST, LAST_HANDSHAKE),
     (Method::Subscribe, "resources/subscribe", FIRST, LAST_HANDSHAKE),
     (Method::Unsubscribe, "resources/unsubscribe", FIRST, LAST_HANDSHAKE),
+    (Method::GetTask, "tasks/get", FIRST_TASKS, MODERN),
+    (Method::UpdateTask, "tasks/update", MODERN, MODERN),
+    (Method::CancelTask, "tasks/cancel", FIRST_TASKS, MODERN),
+    (Method::ListTasks, "tasks/list", FIRST_TASKS, LAST_HANDSHAKE),
+    (Method::TaskResult, "tasks/result", FIRST_TASKS, LAST_HANDSHAKE),
 ];
 
 impl Method {
@@ -69,11 +88,18 @@ impl Method {
         TABLE.iter().find(|(method, ..)| *method == self).map_or("", |(_, name, ..)| name)
     }
 
+    /// Whether a call may ask the client before it answers. In the modern era these are the only methods that may, and
+    /// `tasks/result`, on whose stream the questions of a task go, is not among them.
+    pub fn may_ask(self) -> bool {
+        matches!(self, Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::TaskResult)
+    }
+
     /// The parameter that the HTTP header `Mcp-Name` repeats, for the methods that have one.
     pub(crate) fn name_param(self) -> Option<&'static str> {
         match self {
             Method::CallTool | Method::GetPrompt => Some("name"),
             Method::ReadResource => Some("uri"),
+            Method::GetTask | Method::UpdateTask | Method::CancelTask => Some("taskId"),
             Method::Initialize
             | Method::Ping
             | Method::SetLevel
@@ -83,8 +109,11 @@ impl Method {
             | Method::ListTemplates
             | Method::Subscribe
             | Method::Unsubscribe
+            | Method::Listen
             | Method::ListPrompts
-            | Method::Complete => None,
+            | Method::Complete
+            | Method::ListTasks
+            | Method::TaskResult => None,
         }
     }
 }
@@ -95,12 +124,16 @@ impl Capabilities {
     pub fn serves(&self, method: Method) -> bool {
         match method {
             Method::Initialize | Method::Ping | Method::Discover => true,
+            // Whatever is asked for, only what can happen is acknowledged.
+            Method::Listen => true,
             Method::SetLevel => self.logging,
             Method::ListTools | Method::CallTool => self.tools,
             Method::ListResources | Method::ListTemplates | Method::ReadResource => self.resources,
             Method::Subscribe | Method::Unsubscribe => self.subscribe,
             Method::ListPrompts | Method::GetPrompt => self.prompts,
             Method::Complete => self.completions,
+            Method::GetTask | Method::UpdateTask | Method::CancelTask | Method::TaskResult => self.tasks,
+            Method::ListTasks => self.tasks && self.task_list,
         }
     }
 }

@@ -6,30 +6,35 @@ mod content;
 mod lifecycle;
 mod logging;
 mod prompts;
+pub mod questions;
 mod requests;
 mod resources;
+pub mod tasks;
 mod tools;
 
 use serde_json::value::RawValue;
 
 use crate::json::{Json, Object, raw};
-use crate::message::{entries, meta_key};
+use crate::message::{RequestId, entries, meta_key};
 use crate::method::Method;
 use crate::revision::{Mode, Revision};
+use crate::subscription::Filter;
 pub use common::{Annotations, CacheHint, CacheScope, Icon, IconTheme, Implementation, Role};
 pub use completion::{COMPLETION_VALUES_MAX, Completion, Reference};
 pub use content::{Body, Content, Media, ResourceContents};
 pub use lifecycle::{Capabilities, InitializeParams, Profile};
 pub use logging::{LogLevel, UnknownLevel};
 pub use prompts::{GetPromptResult, Prompt, PromptArgument, PromptMessage, PromptPage};
-pub(crate) use requests::{Asked, asked, is_implementation, retry};
+pub use questions::{InputRequired, Question, Rounds};
+pub(crate) use requests::{Asked, asked, is_implementation, retry, task_asked};
 pub use resources::{ReadResult, Resource, ResourcePage, ResourceTemplate, TemplatePage};
+pub use tasks::{Finished, Task, TaskAsked, TaskPage};
 pub use tools::{CallToolResult, TaskSupport, Tool, ToolAnnotations, ToolPage};
 
 /// What a client asks of the dispatcher. Methods that the protocol answers by itself (`ping`, `logging/setLevel`)
 /// are not here.
 ///
-/// A method of a later issue (`subscriptions/listen`, the task methods) becomes a variant here, a row in
+/// A method becomes a variant here, a row in
 /// [`Method`], and a function in `requests.rs`.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -74,6 +79,8 @@ pub enum Request {
         /// The resource.
         uri: String,
     },
+    /// `subscriptions/listen`: [`Reply::Empty`] when the server ends it.
+    Listen(Filter),
     /// `prompts/list`: answer with [`Reply::Prompts`].
     ListPrompts {
         /// Where the page begins.
@@ -97,11 +104,36 @@ pub enum Request {
         /// What is settled already.
         resolved: Vec<(String, String)>,
     },
+    /// `tasks/get`: answer with [`Reply::Task`].
+    GetTask {
+        /// The task.
+        id: String,
+    },
+    /// `tasks/update`: answer with [`Reply::Empty`].
+    UpdateTask {
+        /// The task.
+        id: String,
+        /// An object of answers, by the task's keys.
+        answers: Json,
+    },
+    /// `tasks/cancel`: answer with [`Reply::TaskCancelled`].
+    CancelTask {
+        /// The task.
+        id: String,
+    },
+    /// `tasks/list`: answer with [`Reply::Tasks`].
+    ListTasks {
+        /// Where the page begins.
+        cursor: Option<String>,
+    },
+    /// `tasks/result`: answer with [`Reply::TaskResult`].
+    TaskResult {
+        /// The task.
+        id: String,
+    },
 }
 
 /// What the dispatcher answers when all went well. Each variant answers the methods that [`Request`] names.
-///
-/// The outcome that asks the client first (`input_required`) and the one that names a task become variants here.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// For `initialize` and `server/discover`.
@@ -122,11 +154,24 @@ pub enum Reply {
     Prompt(GetPromptResult),
     /// For `completion/complete`.
     Completion(Completion),
+    /// For methods that may ask the client first ([`Method::may_ask`]): the call is run again with the answers.
+    InputRequired(Box<InputRequired>),
+    /// For a `tools/call` that goes on as a task.
+    TaskCreated(Box<Task>),
+    /// For `tasks/get`.
+    Task(Box<Task>),
+    /// For `tasks/cancel`; some revisions want to know what became of the task.
+    TaskCancelled(Box<Task>),
+    /// For `tasks/list`.
+    Tasks(TaskPage),
+    /// For `tasks/result`: what the call would have answered, and the task that it ran as.
+    TaskResult(Box<Finished>, String),
     /// For methods whose result says nothing.
     Empty,
 }
 
-/// A later round of a call that asked the client something (2026-07-28). Carried, and not used yet.
+/// A later round of a call that asked the client something (2026-07-28), as the client wrote it. Nothing of it has been
+/// verified: that is for whoever sealed the state.
 #[derive(Clone, Debug, Default)]
 pub struct Retry {
     /// An object of the client's answers by key.
@@ -141,6 +186,8 @@ pub(crate) struct Stamp<'a> {
     pub(crate) revision: Revision,
     /// The server's identity for modern results; none if it is withheld.
     pub(crate) server_info: Option<&'a RawValue>,
+    /// The subscription that the result ends.
+    pub(crate) subscription: Option<&'a RequestId>,
 }
 
 impl Request {
@@ -156,9 +203,15 @@ impl Request {
             Request::ReadResource { .. } => Method::ReadResource,
             Request::Subscribe { .. } => Method::Subscribe,
             Request::Unsubscribe { .. } => Method::Unsubscribe,
+            Request::Listen(_) => Method::Listen,
             Request::ListPrompts { .. } => Method::ListPrompts,
             Request::GetPrompt { .. } => Method::GetPrompt,
             Request::Complete { .. } => Method::Complete,
+            Request::GetTask { .. } => Method::GetTask,
+            Request::UpdateTask { .. } => Method::UpdateTask,
+            Request::CancelTask { .. } => Method::CancelTask,
+            Request::ListTasks { .. } => Method::ListTasks,
+            Request::TaskResult { .. } => Method::TaskResult,
         }
     }
 }
@@ -176,8 +229,15 @@ impl Reply {
             Reply::Prompts(_) => method == Method::ListPrompts,
             Reply::Prompt(_) => method == Method::GetPrompt,
             Reply::Completion(_) => method == Method::Complete,
+            Reply::InputRequired(_) => method.may_ask(),
+            Reply::TaskCreated(_) => method == Method::CallTool,
+            Reply::Task(_) => method == Method::GetTask,
+            Reply::TaskCancelled(_) => method == Method::CancelTask,
+            Reply::Tasks(_) => method == Method::ListTasks,
+            Reply::TaskResult(..) => method == Method::TaskResult,
             Reply::Empty => {
-                matches!(method, Method::Ping | Method::SetLevel | Method::Subscribe | Method::Unsubscribe)
+                let silent = [Method::Ping, Method::SetLevel, Method::Subscribe, Method::Unsubscribe, Method::Listen, Method::UpdateTask];
+                silent.contains(&method)
             }
         }
     }
@@ -188,7 +248,7 @@ impl Reply {
         let modern = revision >= Revision::V2026_07_28;
         let mut object = Object::new(out);
         if modern {
-            object.text("resultType", "complete");
+            object.text("resultType", self.result_type());
         }
         match self {
             Reply::Profile(profile) if modern => profile.write_discover(&mut object, stamp.mode, revision),
@@ -201,10 +261,25 @@ impl Reply {
             Reply::Prompts(page) => page.write(&mut object, revision),
             Reply::Prompt(result) => result.write(&mut object, revision),
             Reply::Completion(completion) => completion.write(&mut object),
+            Reply::InputRequired(asked) => asked.write(&mut object),
+            Reply::TaskCreated(task) => task.write_created(&mut object, revision),
+            Reply::Task(task) => task.write_detailed(&mut object, revision),
+            Reply::TaskCancelled(_) if modern => {}
+            Reply::TaskCancelled(task) => task.write(&mut object, revision),
+            Reply::Tasks(page) => page.write(&mut object, revision),
+            Reply::TaskResult(finished, task) => finished.write_result(&mut object, task),
             Reply::Empty => {}
         }
-        write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern));
+        write_meta(&mut object, self.meta(), stamp.server_info.filter(|_| modern), stamp.subscription);
         object.end();
+    }
+
+    fn result_type(&self) -> &'static str {
+        match self {
+            Reply::InputRequired(_) => "input_required",
+            Reply::TaskCreated(_) => "task",
+            _ => "complete",
+        }
     }
 
     fn meta(&self) -> Option<&RawValue> {
@@ -218,21 +293,30 @@ impl Reply {
             | Reply::Templates(_)
             | Reply::Prompts(_)
             | Reply::Completion(_)
+            | Reply::InputRequired(_)
+            | Reply::TaskCreated(_)
+            | Reply::Task(_)
+            | Reply::TaskCancelled(_)
+            | Reply::Tasks(_)
+            | Reply::TaskResult(..)
             | Reply::Empty => None,
         }
     }
 }
 
 /// `_meta` of a result: the server's identity, then what the guest added. A guest cannot speak for the server.
-fn write_meta(object: &mut Object<'_>, meta: Option<&RawValue>, server_info: Option<&RawValue>) {
+fn write_meta(object: &mut Object<'_>, meta: Option<&RawValue>, server_info: Option<&RawValue>, subscription: Option<&RequestId>) {
     let mut added = meta.and_then(entries).unwrap_or_default();
     added.retain(|(key, _)| key != meta_key::SERVER_INFO);
-    if added.is_empty() && server_info.is_none() {
+    if added.is_empty() && server_info.is_none() && subscription.is_none() {
         return;
     }
     let mut inner = Object::new(object.key("_meta"));
     if let Some(server_info) = server_info {
         inner.raw(meta_key::SERVER_INFO, server_info);
+    }
+    if let Some(subscription) = subscription {
+        subscription.write(inner.key(meta_key::SUBSCRIPTION_ID));
     }
     for (key, value) in added {
         raw(inner.dynamic_key(&key), value);

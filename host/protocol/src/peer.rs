@@ -2,23 +2,29 @@
 
 mod admit;
 mod answers;
+mod ask;
 mod batch;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::value::RawValue;
 
 use crate::effect::{CallId, Effect, Outgoing, PeerConfig};
 use crate::error::RpcError;
-use crate::failure::{self, Answer, Failure, InternalKind, Outcome};
+use crate::failure::{self, Answer, Outcome};
 use crate::handshake::Session;
 use crate::message::{Incoming, Message, NotificationMessage, Refusal, RequestId, parse, request_id};
 use crate::method::Method;
 use crate::model::{Reply, Stamp};
+use crate::reporter::Line;
 use crate::revision::Revision;
+use crate::subscription::Event;
 use admit::Admitted;
 use answers::{Rendered, render_error, render_result};
 pub(crate) use answers::{UnknownId, error_message};
+use ask::Again;
 use batch::{Batch, Place};
+use bytes::Bytes;
 
 /// One client's end of a connection. Cheap to make: modern HTTP makes one for every request.
 #[derive(Debug)]
@@ -29,9 +35,13 @@ pub struct Peer {
     in_flight: Vec<InFlight>,
     session: Option<Box<Session>>,
     batches: Vec<Batch>,
+    /// The id of the last request of ours.
+    last_ask: i64,
+    /// The client gets one JSON text for what is being taken in, and no stream.
+    one_way: bool,
 }
 
-/// A call that runs.
+/// A call that runs, or that waits for the client.
 #[derive(Debug)]
 struct InFlight {
     call: CallId,
@@ -39,13 +49,17 @@ struct InFlight {
     method: Method,
     revision: Revision,
     place: Option<Place>,
-    closed: Option<Arc<AtomicBool>>,
+    line: Option<Arc<Line>>,
+    /// A `ClientCapabilities` object: what the client may be asked.
+    capabilities: Arc<RawValue>,
+    /// Set where the call can ask the client, and be run again.
+    again: Option<Box<Again>>,
 }
 
 impl Peer {
     /// A peer that has seen no message yet.
     pub fn new(config: Arc<PeerConfig>) -> Peer {
-        Peer { config, count: 0, in_flight: Vec::new(), session: None, batches: Vec::new() }
+        Peer { config, count: 0, in_flight: Vec::new(), session: None, batches: Vec::new(), last_ask: 0, one_way: false }
     }
 
     /// Takes in one text from the client.
@@ -67,15 +81,33 @@ impl Peer {
         effects
     }
 
+    /// The same for a client that takes one JSON text in return, and no stream on which it could be asked something.
+    pub fn receive_parsed_one_way(&mut self, incoming: Incoming<'_>) -> Vec<Effect> {
+        self.one_way = true;
+        let effects = self.receive_parsed(incoming);
+        self.one_way = false;
+        effects
+    }
+
     /// Answers something that never became a message, such as a line that is too long.
     pub fn refuse(&self, refusal: &Refusal) -> Vec<Effect> {
         let rendered = render_error(refusal.id.as_ref(), self.unknown_id(), &refusal.error, refusal.status);
         vec![send(rendered, None)]
     }
 
-    /// Takes in how a call ended. A call that is not known (any more) makes no effect.
+    /// Takes in how a call, or a run of it, ended. A call that is not known (any more), or does not run, makes no effect.
     pub fn finish(&mut self, call: CallId, outcome: Outcome) -> Vec<Effect> {
         let mut effects = Vec::new();
+        if self.is_waiting(call) {
+            return effects;
+        }
+        let outcome = match outcome {
+            Ok(Reply::InputRequired(asked)) => match self.ask(call, *asked, &mut effects) {
+                Some(outcome) => outcome,
+                None => return effects,
+            },
+            outcome => outcome,
+        };
         if let Some(ended) = self.take(|running| running.call == call) {
             let rendered = self.render(&ended, outcome);
             self.settle(ended.place, rendered, Some(call), &mut effects);
@@ -103,7 +135,14 @@ impl Peer {
         self.session.as_ref().filter(|session| session.opening.is_none()).map(|session| session.revision)
     }
 
-    /// How many calls are running.
+    /// Tells the client of an event; `None` if there is no session that may be told, as before the client has said that
+    /// it is ready.
+    pub fn announce(&self, event: &Event) -> Option<Bytes> {
+        let session = self.session.as_ref()?;
+        event.to_session(session.revision).filter(|_| session.initialized)
+    }
+
+    /// How many calls there are, running or waiting for the client.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
@@ -131,8 +170,9 @@ impl Peer {
                 }
             }
             Message::Notification(notification) => self.notification(&notification, effects),
-            // The server asks clients nothing yet, so no response can be expected; a bad notification has no reader.
-            Message::Response(_) | Message::BadNotification => {}
+            Message::Response(response) => self.answered(response, effects),
+            // Nobody waits for an answer to it.
+            Message::BadNotification => {}
         }
     }
 
@@ -159,15 +199,22 @@ impl Peer {
             }
         }
         // If the batch is over already, all that it began was cancelled by it; the exchange must end all the same.
+        // A run after an answer belongs to the exchange that it had.
         let begun = effects.iter().rev().find_map(|effect| match effect {
-            Effect::Run(call) => Some(call.id),
+            Effect::Run(call) => (call.context.rounds.round == 0).then_some(call.id),
             Effect::Cancel(_) | Effect::Send(_) | Effect::End(_) => None,
         });
         self.close_batch(key, begun, effects);
     }
 
     fn notification(&mut self, notification: &NotificationMessage<'_>, effects: &mut Vec<Effect>) {
-        // `notifications/initialized` changes nothing: a session is open once its `initialize` was answered.
+        if notification.method == "notifications/initialized" {
+            // The session is open already; from now on it may also be spoken to.
+            if let Some(session) = self.session.as_mut().filter(|session| session.opening.is_none()) {
+                session.initialized = true;
+            }
+            return;
+        }
         if notification.method != "notifications/cancelled" {
             return;
         }
@@ -185,6 +232,7 @@ impl Peer {
         if cancelled.method == Method::Initialize {
             self.session = None;
         }
+        cancelled.withdraw(effects);
         effects.push(Effect::Cancel(cancelled.call));
         self.settle(cancelled.place, None, Some(cancelled.call), effects);
         true
@@ -194,8 +242,8 @@ impl Peer {
     fn take(&mut self, wanted: impl Fn(&InFlight) -> bool) -> Option<InFlight> {
         let index = self.in_flight.iter().position(wanted)?;
         let running = self.in_flight.swap_remove(index);
-        if let Some(closed) = &running.closed {
-            closed.store(true, Ordering::Release);
+        if let Some(line) = &running.line {
+            line.close();
         }
         Some(running)
     }
@@ -207,9 +255,11 @@ impl Peer {
         }
         let failure = match outcome {
             Ok(reply) if reply.answers(ended.method) => {
-                return Some(render_result(&ended.id, &reply, &self.stamp(ended.revision)));
+                let mut stamp = self.stamp(ended.revision);
+                stamp.subscription = (ended.method == Method::Listen).then_some(&ended.id);
+                return Some(render_result(&ended.id, &reply, &stamp));
             }
-            Ok(_) => Failure::Internal { kind: InternalKind::HandlerError, text: "The server made an answer of the wrong kind".to_owned() },
+            Ok(_) => failure::wrong_reply(),
             Err(failure) => failure,
         };
         match failure::answer(failure, ended.method, ended.revision) {
@@ -262,7 +312,7 @@ impl Peer {
     }
 
     fn stamp(&self, revision: Revision) -> Stamp<'_> {
-        Stamp { mode: self.config.mode, revision, server_info: self.config.server_info.as_deref() }
+        Stamp { mode: self.config.mode, revision, server_info: self.config.server_info.as_deref(), subscription: None }
     }
 
     fn unknown_id(&self) -> UnknownId {

@@ -1,7 +1,7 @@
 //! What a running call may send before its result: progress and log messages.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -18,9 +18,20 @@ pub struct Reporter {
     revision: Revision,
     token: Option<RequestId>,
     last: Option<f64>,
+    /// What an earlier run of the same call reported.
+    floor: Option<f64>,
     threshold: Threshold,
-    /// Set by the peer when the call is over. None if nothing was asked for, so that nothing can be sent anyway.
-    closed: Option<Arc<AtomicBool>>,
+    /// Shared with the peer. None if nothing was asked for, so that nothing can be sent anyway.
+    line: Option<Arc<Line>>,
+}
+
+/// What all runs of a call and the peer know about its notifications.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// Set by the peer when the call is over.
+    closed: AtomicBool,
+    /// The progress that was reported last, as bits; no number where there was none.
+    sent: AtomicU64,
 }
 
 /// Which log messages the client wants to see.
@@ -45,8 +56,17 @@ pub enum ProgressError {
     NotRequested,
     /// The value is no higher than the one before, or no number.
     NotIncreasing,
+    /// The value was reported by an earlier run of the same call. The client has it, so this is no mistake.
+    Repeated,
     /// The call is over.
     Closed,
+}
+
+impl Line {
+    /// Ends all reporting.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
 }
 
 impl SessionLevel {
@@ -69,13 +89,26 @@ impl SessionLevel {
 impl Reporter {
     pub(crate) fn new(revision: Revision, token: Option<RequestId>, threshold: Threshold) -> Reporter {
         let silent = token.is_none() && matches!(threshold, Threshold::Silent);
-        let closed = (!silent).then(|| Arc::new(AtomicBool::new(false)));
-        Reporter { revision, token, last: None, threshold, closed }
+        let line = || Arc::new(Line { closed: AtomicBool::new(false), sent: AtomicU64::new(f64::NAN.to_bits()) });
+        Reporter { revision, token, last: None, floor: None, threshold, line: (!silent).then(line) }
     }
 
-    /// The flag that ends all reporting.
-    pub(crate) fn closed_flag(&self) -> Option<Arc<AtomicBool>> {
-        self.closed.clone()
+    /// What the peer keeps of it.
+    pub(crate) fn line(&self) -> Option<Arc<Line>> {
+        self.line.clone()
+    }
+
+    /// The reporter of the next run of the same call. What the runs before reported is not reported again.
+    pub(crate) fn again(&self) -> Reporter {
+        let sent = self.line.as_ref().map(|line| f64::from_bits(line.sent.load(Ordering::Acquire)));
+        Reporter {
+            revision: self.revision,
+            token: self.token.clone(),
+            last: None,
+            floor: sent.filter(|sent| !sent.is_nan()),
+            threshold: self.threshold.clone(),
+            line: self.line.clone(),
+        }
     }
 
     /// Whether the client asked for progress.
@@ -99,6 +132,10 @@ impl Reporter {
         if !progress.is_finite() || self.last.is_some_and(|last| progress <= last) {
             return Err(ProgressError::NotIncreasing);
         }
+        if self.floor.is_some_and(|floor| progress <= floor) {
+            self.last = Some(progress);
+            return Err(ProgressError::Repeated);
+        }
         let bytes = notification("notifications/progress", |params| {
             token.write(params.key("progressToken"));
             params.number("progress", progress);
@@ -110,6 +147,9 @@ impl Reporter {
             }
         });
         self.last = Some(progress);
+        if let Some(line) = &self.line {
+            line.sent.store(progress.to_bits(), Ordering::Release);
+        }
         Ok(bytes)
     }
 
@@ -131,7 +171,7 @@ impl Reporter {
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.as_ref().is_some_and(|closed| closed.load(Ordering::Acquire))
+        self.line.as_ref().is_some_and(|line| line.closed.load(Ordering::Acquire))
     }
 }
 
@@ -172,7 +212,7 @@ mod tests {
             text(&reporter.progress(0.5, Some(f64::INFINITY), Some("half")).unwrap()),
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0.5,"message":"half"}}"#
         );
-        reporter.closed_flag().unwrap().store(true, Ordering::Release);
+        reporter.line().unwrap().close();
         assert_eq!(reporter.progress(1.0, None, None), Err(ProgressError::Closed));
         assert!(!reporter.wants_progress());
     }

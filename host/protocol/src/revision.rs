@@ -123,6 +123,41 @@ impl Revision {
         self >= Revision::V2025_11_25
     }
 
+    /// Servers may ask the user through the client.
+    pub fn has_elicitation(self) -> bool {
+        self >= Revision::V2025_06_18
+    }
+
+    /// Elicitation has modes: a form, or an address to visit.
+    pub fn has_url_elicitation(self) -> bool {
+        self >= Revision::V2025_11_25
+    }
+
+    /// An address to visit has an `elicitationId`.
+    pub fn has_elicitation_id(self) -> bool {
+        self == Revision::V2025_11_25
+    }
+
+    /// Forms have titled choices, several choices at once, and defaults for everything.
+    pub fn has_rich_forms(self) -> bool {
+        self >= Revision::V2025_11_25
+    }
+
+    /// Sampling may offer tools, and a message may have several blocks.
+    pub fn has_sampling_tools(self) -> bool {
+        self >= Revision::V2025_11_25
+    }
+
+    /// A client asks for a task by a parameter; tools say whether they take it.
+    pub fn has_task_param(self) -> bool {
+        self == Revision::V2025_11_25
+    }
+
+    /// Capabilities have `extensions`.
+    pub fn has_extensions(self) -> bool {
+        self >= Revision::V2026_07_28
+    }
+
     /// Structured content may be any JSON value, and an output schema need not describe an object.
     pub fn has_any_structured_output(self) -> bool {
         self >= Revision::V2026_07_28

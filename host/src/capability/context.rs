@@ -69,7 +69,7 @@ impl context::Host for View<'_> {
     }
 
     fn time_left_ms(&mut self) -> u32 {
-        let left = self.0.deadline.saturating_duration_since(tokio::time::Instant::now());
+        let left = self.0.allowance.deadline().saturating_duration_since(tokio::time::Instant::now());
         u32::try_from(left.as_millis()).unwrap_or(u32::MAX)
     }
 }

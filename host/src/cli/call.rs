@@ -2,6 +2,7 @@
 
 use super::print;
 use super::run::single;
+use crate::config::Mode;
 use crate::host::Host;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -30,7 +31,9 @@ impl Call {
         if !arguments.is_object() {
             bail!("the arguments must be a JSON object such as {{\"text\": \"hello\"}}, not `{}`", self.arguments);
         }
-        let (config, guest) = single(&self.file)?;
+        let (mut config, guest) = single(&self.file)?;
+        // The client in this process speaks the modern era, whatever the operator serves to others.
+        config.server.mode = Mode::Both;
         let name = guest.name.clone();
         let host = Host::start(config, vec![guest]).await?;
         let answer =

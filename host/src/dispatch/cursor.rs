@@ -1,6 +1,7 @@
 //! Cursors: where the next page of a list begins, sealed to the endpoint and the list that it belongs to.
 
 use super::Scope;
+use crate::seal::TOKEN_LEN_MAX;
 use guesthouse_protocol::Failure;
 
 /// Where a page begins: in a list of the host's, after so many entries; in a guest's list, at the guest's own cursor.
@@ -43,7 +44,7 @@ impl Scope<'_> {
 
     /// The position that a client's cursor stands for.
     pub(super) fn open_cursor(&self, list: &str, cursor: &str) -> Result<Position, Failure> {
-        let opened = self.dispatcher.sealer.open(&self.cursor_context(list), cursor);
+        let opened = self.dispatcher.sealer.open(&self.cursor_context(list), cursor, TOKEN_LEN_MAX).ok();
         let position = opened.and_then(|bytes| String::from_utf8(bytes).ok()).as_deref().and_then(Position::decode);
         position.ok_or_else(|| Failure::InvalidParams("Invalid cursor: it was not made by this list, or is no longer known".into()))
     }

@@ -1,6 +1,7 @@
 //! The four lists. Tools, prompts and templates come from the snapshot; resources are asked of the guests.
 
 use super::cursor::Position;
+use super::seat::Seat;
 use super::{Scope, bad_output, failed};
 use crate::convert;
 use crate::guest::Caller;
@@ -17,17 +18,29 @@ const RESOURCES: &str = "resources/list";
 impl Scope<'_> {
     pub(super) fn list_tools(&self, cursor: Option<&str>) -> Outcome {
         let (entries, next_cursor) = self.page(TOOLS, &self.view.tools, cursor)?;
-        Ok(Reply::Tools(ToolPage { tools: entries.iter().map(|tool| tool.listed.clone()).collect(), next_cursor, cache: None }))
+        Ok(Reply::Tools(ToolPage {
+            tools: entries.iter().map(|tool| tool.listed.clone()).collect(),
+            next_cursor,
+            cache: self.view.hints.tools,
+        }))
     }
 
     pub(super) fn list_prompts(&self, cursor: Option<&str>) -> Outcome {
         let (entries, next_cursor) = self.page(PROMPTS, &self.view.prompts, cursor)?;
-        Ok(Reply::Prompts(PromptPage { prompts: entries.iter().map(|prompt| prompt.listed.clone()).collect(), next_cursor, cache: None }))
+        Ok(Reply::Prompts(PromptPage {
+            prompts: entries.iter().map(|prompt| prompt.listed.clone()).collect(),
+            next_cursor,
+            cache: self.view.hints.prompts,
+        }))
     }
 
     pub(super) fn list_templates(&self, cursor: Option<&str>) -> Outcome {
         let (entries, next_cursor) = self.page(TEMPLATES, &self.view.templates, cursor)?;
-        Ok(Reply::Templates(TemplatePage { templates: entries.iter().map(Arc::clone).collect(), next_cursor, cache: None }))
+        Ok(Reply::Templates(TemplatePage {
+            templates: entries.iter().map(Arc::clone).collect(),
+            next_cursor,
+            cache: self.view.hints.templates,
+        }))
     }
 
     /// One page of a list that the host holds.
@@ -45,7 +58,7 @@ impl Scope<'_> {
     /// Asks the guests in order, from where the cursor points, until a page is full; the cursor then leads to where it stopped.
     ///
     /// A guest that fails does not take the others' resources away: on the merged endpoint it is logged and passed over.
-    pub(super) async fn list_resources(&self, mut seat: impl FnMut() -> Caller, cursor: Option<&str>) -> Outcome {
+    pub(super) async fn list_resources(&self, mut seat: impl FnMut() -> Seat, cursor: Option<&str>) -> Outcome {
         let (name, mut own_cursor) = match cursor.map(|cursor| self.open_cursor(RESOURCES, cursor)).transpose()? {
             None => (None, None),
             Some(Position::Guest { name, cursor }) => (Some(name), cursor),
@@ -56,13 +69,19 @@ impl Scope<'_> {
         // The cursor's guest may be gone by now; its cursor means nothing to the one after it.
         own_cursor = own_cursor.filter(|_| guests.first().is_some_and(|guest| &*guest.name == from));
         let alone = self.view.resource_guests().nth(1).is_none();
+        let mut continues = own_cursor.is_some();
         let mut answer = ResourcePage::default();
         for (index, guest) in guests.iter().enumerate() {
-            let page = match self.resource_page(guest, seat(), own_cursor.take()).await {
+            let page = match self.resource_page(guest, seat().of(self.voice(guest)), own_cursor.take()).await {
                 Ok(page) => page,
-                Err(failure) if alone || matches!(failure, Failure::Busy { .. } | Failure::InvalidParams(_)) => return Err(failure),
-                Err(_) => continue,
+                // Alone there is nobody else to list; and a cursor that the client brought is the client's to mend.
+                Err(failure) if alone || (continues && matches!(failure, Failure::InvalidParams(_))) => return Err(failure),
+                Err(failure) => {
+                    tracing::warn!(guest = %guest.name, "its resources are left out of this list: {failure:?}");
+                    continue;
+                }
             };
+            continues = false;
             answer.resources.extend(page.resources);
             // A page that several guests make is as fresh as the host can promise: not at all.
             answer.cache = page.cache.filter(|_| alone);

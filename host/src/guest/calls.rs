@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
+use super::allowance::Allowance;
 use super::bindings::{completion, lifecycle, migration, prompts, resources, tasks, tools, types};
 use super::failure::{Failure, Stage, classify};
 use super::state::{CallContext, State};
@@ -25,13 +25,16 @@ pub type Caller = Option<Box<dyn CallContext>>;
 /// Runs one exported function of an interface on a fresh instance. The whole call is one future that owns all it
 /// needs, so that it can move to another thread and so that dropping it ends everything.
 macro_rules! callback {
-    ($version:expr, $caller:expr, $interface:ident, |$guest:ident, $store:ident| $call:expr) => {{
+    ($version:expr, $caller:expr, $interface:ident, |$guest:ident, $store:ident| $call:expr) => {
+        callback!($version, $caller, None, $interface, |$guest, $store| $call)
+    };
+    ($version:expr, $caller:expr, $allowance:expr, $interface:ident, |$guest:ident, $store:ident| $call:expr) => {{
         let version = Arc::clone(&$version.inner);
         if version.indices.$interface.is_none() {
             return Err(Failure::NotExported(stringify!($interface)));
         }
         $version
-            .run($caller, move |mut live: Live| async move {
+            .run($caller, $allowance, move |mut live: Live| async move {
                 let Some(indices) = &version.indices.$interface else {
                     return Err(Failure::NotExported(stringify!($interface)));
                 };
@@ -51,7 +54,7 @@ impl Version {
     /// Who the guest is. Asked once per version.
     pub async fn describe(&self) -> Result<lifecycle::ServerInfo, Failure> {
         let version = Arc::clone(&self.inner);
-        self.run(None, move |mut live: Live| async move {
+        self.run(None, None, move |mut live: Live| async move {
             let guest = match version.indices.lifecycle.load(&mut live.store, &live.instance) {
                 Ok(guest) => guest,
                 Err(error) => return Err(live.fail(&error, Stage::Start)),
@@ -70,6 +73,17 @@ impl Version {
     /// Calls a tool; the arguments are a JSON object.
     pub async fn call_tool(&self, caller: Caller, name: String, arguments: String) -> Result<tools::ToolOutcome, Failure> {
         callback!(self, caller, tools, |guest, store| guest.call_call_tool(store, &name, &arguments))
+    }
+
+    /// The same for a call that may become a task. It needs nothing but itself, so that it can outlive its request.
+    pub async fn call_tool_within(
+        self,
+        caller: Caller,
+        allowance: Allowance,
+        name: String,
+        arguments: String,
+    ) -> Result<tools::ToolOutcome, Failure> {
+        callback!(self, caller, Some(allowance), tools, |guest, store| guest.call_call_tool(store, &name, &arguments))
     }
 
     /// A page of the resources.
@@ -155,7 +169,7 @@ impl Version {
     }
 
     /// Starts an instance and runs `body` on it, within all limits of a call.
-    async fn run<B, F, T>(&self, caller: Caller, body: B) -> Result<T, Failure>
+    async fn run<B, F, T>(&self, caller: Caller, allowance: Option<Allowance>, body: B) -> Result<T, Failure>
     where
         B: FnOnce(Live) -> F + Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -164,18 +178,18 @@ impl Version {
         let version = &self.inner;
         let limits = &version.guest.limits;
         let permit = permit(&version.permits).await?;
-        let deadline = Instant::now() + Duration::from_millis(limits.wall_ms);
+        let allowance = allowance.unwrap_or_else(|| Allowance::of_call(limits));
         let call = {
-            let version = Arc::clone(version);
+            let (version, allowance) = (Arc::clone(version), allowance.clone());
             async move {
                 // Both go last, after the instance that they stand for.
                 let _alive = (permit, version.engines.running());
-                let live = Live::start(&version, caller, deadline).await?;
+                let live = Live::start(&version, caller, allowance).await?;
                 body(live).await
             }
         };
         let schedule = version.engines.schedule();
-        schedule.run(call, Duration::from_millis(limits.cpu_ms), deadline).await
+        schedule.run(call, &allowance).await
     }
 }
 
@@ -198,9 +212,9 @@ struct Live {
 }
 
 impl Live {
-    async fn start(version: &Inner, caller: Caller, deadline: Instant) -> Result<Live, Failure> {
+    async fn start(version: &Inner, caller: Caller, allowance: Allowance) -> Result<Live, Failure> {
         let limits = &version.guest.limits;
-        let mut store = Store::new(version.pre.engine(), State::new(&version.guest, caller, deadline));
+        let mut store = Store::new(version.pre.engine(), State::new(&version.guest, caller, allowance));
         store.limiter(|state| &mut state.limiter);
         store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);

@@ -7,6 +7,8 @@ use wasmtime::ResourceLimiter;
 pub struct CallLimits {
     /// Wall-clock time from the start of the call to its end, waiting included.
     pub wall_ms: u64,
+    /// The same for a call that runs as a task.
+    pub task_wall_ms: u64,
     /// Processor time of the guest, and of the host's work on its behalf.
     pub cpu_ms: u64,
     /// All linear memories of the instance together.
@@ -44,6 +46,7 @@ impl Default for CallLimits {
     fn default() -> Self {
         CallLimits {
             wall_ms: 30_000,
+            task_wall_ms: 3_600_000,
             cpu_ms: 500,
             memory_bytes: 64 << 20,
             table_elements: 100_000,
@@ -60,6 +63,14 @@ impl Default for CallLimits {
             change_uri_bytes: 4 << 10,
             concurrency: 64,
         }
+    }
+}
+
+impl CallLimits {
+    /// Processor time of a call that runs as a task: it has more time, and the same share of it.
+    pub fn task_cpu_ms(&self) -> u64 {
+        let scaled = u128::from(self.cpu_ms) * u128::from(self.task_wall_ms) / u128::from(self.wall_ms.max(1));
+        u64::try_from(scaled).unwrap_or(u64::MAX).max(self.cpu_ms)
     }
 }
 

@@ -10,9 +10,9 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::allowance::Allowance;
 use super::engine::EngineLimits;
 use super::failure::Failure;
 
@@ -57,36 +57,37 @@ impl Schedule {
 
     /// Runs a call to its end, its deadline, or the end of its budget of processor time. Dropping the returned
     /// future drops the call: at once where it waits, at the next tick of the epoch where it computes.
-    pub(crate) async fn run<F, T>(&self, call: F, cpu: Duration, deadline: Instant) -> Result<T, Failure>
+    pub(crate) async fn run<F, T>(&self, call: F, allowance: &Allowance) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Send + 'static,
     {
-        match tokio::time::timeout_at(deadline, self.drive(call, cpu)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Failure::Deadline),
+        tokio::select! {
+            biased;
+            outcome = self.drive(call, allowance) => outcome,
+            () = allowance.over() => Err(Failure::Deadline),
         }
     }
 
-    async fn drive<F, T>(&self, call: F, cpu: Duration) -> Result<T, Failure>
+    async fn drive<F, T>(&self, call: F, allowance: &Allowance) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Send + 'static,
     {
         let mut call = Metered::new(call);
-        let short = cpu.min(self.interactive);
-        if let Turn::Done(outcome) = poll_fn(|cx| call.poll_until(cx, short)).await {
+        if let Turn::Done(outcome) = poll_fn(|cx| call.poll_until(cx, allowance.cpu().min(self.interactive))).await {
             return outcome;
         }
-        if call.used >= cpu {
+        if call.used >= allowance.cpu() {
             return Err(Failure::CpuBudget);
         }
         let Some(batch) = &self.batch else { return Err(Failure::Busy) };
         // The call rests while it waits for a place; its deadline goes on.
         let Ok(place) = Arc::clone(&self.batch_calls).acquire_owned().await else { return Err(Failure::Busy) };
+        let allowance = allowance.clone();
         let moved = async move {
             let _place = place;
-            match poll_fn(|cx| call.poll_until(cx, cpu)).await {
+            match poll_fn(|cx| call.poll_until(cx, allowance.cpu())).await {
                 Turn::Done(outcome) => outcome,
                 Turn::Used => Err(Failure::CpuBudget),
             }
@@ -168,8 +169,10 @@ mod tests {
         Schedule::start(&limits).unwrap()
     }
 
-    fn soon() -> Instant {
-        Instant::now() + PLENTY
+    const PLENTY_MS: u64 = 60_000;
+
+    fn soon(cpu_ms: u64) -> Allowance {
+        Allowance::new(PLENTY_MS, cpu_ms)
     }
 
     /// Uses processor time in small turns, as a guest does that yields with the epoch.
@@ -192,13 +195,13 @@ mod tests {
     async fn short_calls_stay_and_long_ones_move_to_the_lowest_priority() {
         let schedule = schedule(5, 1);
         let here = place();
-        let stayed = schedule.run(async { Ok(place()) }, PLENTY, soon()).await.unwrap();
+        let stayed = schedule.run(async { Ok(place()) }, &soon(PLENTY_MS)).await.unwrap();
         assert_eq!(stayed, here);
         let call = async {
             burn(Duration::from_millis(20)).await;
             Ok(place())
         };
-        let (thread, priority) = schedule.run(call, PLENTY, soon()).await.unwrap();
+        let (thread, priority) = schedule.run(call, &soon(PLENTY_MS)).await.unwrap();
         assert_eq!((thread.as_str(), priority), ("guest-batch", LOWEST_PRIORITY));
     }
 
@@ -210,7 +213,7 @@ mod tests {
                 burn(PLENTY).await;
                 Ok(())
             };
-            let outcome = schedule.run(endless, Duration::from_millis(cpu_ms), soon()).await;
+            let outcome = schedule.run(endless, &soon(cpu_ms)).await;
             assert_eq!(outcome, Err(Failure::CpuBudget), "{interactive_ms} {cpu_ms}");
         }
     }
@@ -218,12 +221,10 @@ mod tests {
     #[tokio::test]
     async fn waiting_costs_no_budget_but_meets_the_deadline() {
         let schedule = schedule(5, 1);
-        let deadline = Instant::now() + Duration::from_millis(20);
-        let outcome = schedule.run(std::future::pending::<Result<(), _>>(), Duration::ZERO, deadline).await;
+        let outcome = schedule.run(std::future::pending::<Result<(), _>>(), &Allowance::new(20, 0)).await;
         // A budget of nothing is used up by the first poll, before any deadline.
         assert_eq!(outcome, Err(Failure::CpuBudget));
-        let deadline = Instant::now() + Duration::from_millis(20);
-        let outcome = schedule.run(std::future::pending::<Result<(), _>>(), PLENTY, deadline).await;
+        let outcome = schedule.run(std::future::pending::<Result<(), _>>(), &Allowance::new(20, PLENTY_MS)).await;
         assert_eq!(outcome, Err(Failure::Deadline));
     }
 
@@ -241,14 +242,14 @@ mod tests {
         let schedule = schedule(1, 1);
         let dropped = Arc::new(AtomicBool::new(false));
         let witness = Witness(Arc::clone(&dropped));
+        let allowance = soon(2 * PLENTY_MS);
         let first = schedule.run(
             async move {
                 let _witness = witness;
                 burn(PLENTY).await;
                 Ok(())
             },
-            PLENTY * 2,
-            soon(),
+            &allowance,
         );
         let mut first = Box::pin(first);
         // Let the first one move, then give the second one a deadline that it cannot meet while it waits.
@@ -260,10 +261,10 @@ mod tests {
             burn(Duration::from_millis(5)).await;
             Ok(place().0)
         };
-        let impatient = schedule.run(long(), PLENTY, Instant::now() + Duration::from_millis(30)).await;
+        let impatient = schedule.run(long(), &Allowance::new(30, PLENTY_MS)).await;
         assert_eq!(impatient, Err(Failure::Deadline));
         drop(first);
-        let patient = schedule.run(long(), PLENTY, soon()).await;
+        let patient = schedule.run(long(), &soon(PLENTY_MS)).await;
         assert_eq!(patient.as_deref(), Ok("guest-batch"));
         assert!(dropped.load(Ordering::SeqCst));
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use tokio::time::Instant;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use super::allowance::Allowance;
 use super::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use super::bindings::types::RpcError;
 use super::limits::{CallLimits, Limiter};
@@ -60,7 +60,7 @@ pub(crate) struct State {
     pub(crate) context: Option<Box<dyn CallContext>>,
     /// Whether the callback runs, and not `init`: only then does the context speak.
     pub(crate) in_callback: bool,
-    pub(crate) deadline: Instant,
+    pub(crate) allowance: Allowance,
     pub(crate) changes: Changes,
     pub(crate) progress: Bucket,
     /// Made when the guest first touches a WASI function, since most guests never do.
@@ -73,14 +73,14 @@ struct Wasi {
 }
 
 impl State {
-    pub(crate) fn new(guest: &Arc<Guest>, context: Option<Box<dyn CallContext>>, deadline: Instant) -> State {
+    pub(crate) fn new(guest: &Arc<Guest>, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> State {
         State {
             limiter: Limiter::new(&guest.limits),
             guest: Arc::clone(guest),
             log: Arc::new(CallLog::new(&guest.log, &guest.limits)),
             context,
             in_callback: false,
-            deadline,
+            allowance,
             changes: Changes::default(),
             progress: Bucket::full(guest.limits.progress_per_s),
             wasi: None,

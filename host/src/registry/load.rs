@@ -4,7 +4,8 @@
 
 use super::schema::Schema;
 use super::template::UriTemplate;
-use super::{Loaded, Template, Tool};
+use super::{Hints, Loaded, Template, Tool, least_fresh};
+use crate::changes::Lists;
 use crate::config::{GuestConfig, Limits};
 use crate::convert;
 use crate::guest::{self, Engines, Failure, Settings, Version};
@@ -13,11 +14,11 @@ use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::model;
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Most pages of one list; with the limit on entries, no guest can keep its loader busy for ever.
 const PAGES_MAX: usize = 1_000;
-/// Longest name of a tool, a prompt or a template.
+/// Longest name of a tool or a prompt.
 const NAME_LEN_MAX: usize = 256;
 
 /// Loads the component, asks who it is and what it offers.
@@ -34,27 +35,59 @@ pub async fn load(engines: &Engines, file: &Path, config: &GuestConfig, settings
         name: version.name().into(),
         info,
         instructions,
-        tools: Vec::new(),
-        prompts: Vec::new(),
-        templates: Vec::new(),
-        uris: Mutex::new(HashSet::new()),
+        config: config.clone(),
+        tools: Arc::default(),
+        prompts: Arc::default(),
+        templates: Arc::default(),
+        hints: Hints::default(),
+        uris: Arc::default(),
         version: version.clone(),
     };
-    if exports.tools {
-        loaded.tools = tools(&version, config, limits).await.context("`list-tools` failed")?;
-    }
-    if exports.prompts {
-        loaded.prompts = prompts(&version, limits).await.context("`list-prompts` failed")?;
-    }
+    renew(&mut loaded, Lists { tools: true, prompts: true, resources: true }, limits).await?;
+    warn_of_idle_patterns(config, &loaded);
     if exports.resources {
-        loaded.templates = templates(&version, limits).await.context("`list-templates` failed")?;
-        // Only to know whose URIs these are: lists of resources are asked again for each client. A guest may refuse to list
-        // without one, which is no reason not to serve it.
-        if let Ok(page) = version.list_resources(None, None).await {
-            loaded.remember_uris(page.resources.iter().map(|entry| entry.uri.as_str()));
-        }
+        learn_uris(&version, &loaded, limits).await;
     }
     Ok(loaded)
+}
+
+/// Asks a guest's lists (again): those that are named, as far as the guest has them.
+pub async fn renew(loaded: &mut Loaded, lists: Lists, limits: &Limits) -> Result<()> {
+    let (version, exports) = (&loaded.version, loaded.version.exports());
+    if lists.tools && exports.tools {
+        let (tools, hint) = tools(version, &loaded.config, limits).await.context("`list-tools` failed")?;
+        (loaded.tools, loaded.hints.tools) = (Arc::new(tools), hint);
+    }
+    if lists.prompts && exports.prompts {
+        let (prompts, hint) = prompts(version, limits).await.context("`list-prompts` failed")?;
+        (loaded.prompts, loaded.hints.prompts) = (Arc::new(prompts), hint);
+    }
+    if lists.resources && exports.resources {
+        let (templates, hint) = templates(version, limits).await.context("`list-templates` failed")?;
+        (loaded.templates, loaded.hints.templates) = (Arc::new(templates), hint);
+    }
+    Ok(())
+}
+
+/// Lists the resources only to know whose URIs these are; they are listed again for each client. A guest may refuse to list
+/// without one, which is no reason not to serve it.
+async fn learn_uris(version: &Version, loaded: &Loaded, limits: &Limits) {
+    let mut pages = Pages::new(limits);
+    while let Ok(page) = version.list_resources(None, pages.cursor.take()).await {
+        loaded.remember_uris(page.resources.iter().map(|entry| entry.uri.as_str()));
+        if !pages.next(page.resources.len(), page.next).unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+/// A pattern that lets no tool through is most likely a slip of the pen.
+fn warn_of_idle_patterns(config: &GuestConfig, loaded: &Loaded) {
+    for pattern in config.tools.iter().flatten() {
+        if !loaded.tools.iter().any(|tool| matches(pattern, &tool.listed.name)) {
+            tracing::warn!("guest `{}`: no tool matches `{}` in its `tools`", loaded.name, pattern.escape_debug());
+        }
+    }
 }
 
 /// Follows a guest's cursors to the end of a list.
@@ -63,11 +96,12 @@ struct Pages {
     count: usize,
     entries: usize,
     entries_max: usize,
+    hints: Vec<Option<model::CacheHint>>,
 }
 
 impl Pages {
     fn new(limits: &Limits) -> Self {
-        Self { cursor: None, count: 0, entries: 0, entries_max: limits.entries }
+        Self { cursor: None, count: 0, entries: 0, entries_max: limits.entries, hints: Vec::new() }
     }
 
     /// Counts a page; whether another follows.
@@ -85,12 +119,13 @@ impl Pages {
     }
 }
 
-async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Result<Vec<Tool>> {
+async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Result<(Vec<Tool>, Option<model::CacheHint>)> {
     let mut kept: Vec<Tool> = Vec::new();
     let mut names = HashSet::new();
     let mut pages = Pages::new(limits);
     loop {
         let page = version.list_tools(None, pages.cursor.take()).await?;
+        pages.hints.push(convert::cache_hint(page.cache));
         let more = pages.next(page.tools.len(), page.next)?;
         for tool in page.tools {
             let name = tool.name.clone();
@@ -101,19 +136,21 @@ async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Resu
             keep(version, "tool", &name, checked, &mut kept);
         }
         if !more {
-            return Ok(kept);
+            return Ok((kept, least_fresh(pages.hints)));
         }
     }
 }
 
 /// Whether the operator lets this tool be served.
 fn is_served(config: &GuestConfig, name: &str) -> bool {
-    config.tools.as_ref().is_none_or(|patterns| {
-        patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => name == pattern,
-        })
-    })
+    config.tools.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| matches(pattern, name)))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
 }
 
 fn check_tool(tool: crate::guest::bindings::tools::Tool, limits: &Limits) -> Result<Tool, String> {
@@ -129,12 +166,13 @@ fn check_tool(tool: crate::guest::bindings::tools::Tool, limits: &Limits) -> Res
     Ok(Tool { listed: Arc::new(listed), input, output, headers })
 }
 
-async fn prompts(version: &Version, limits: &Limits) -> Result<Vec<Arc<model::Prompt>>> {
+async fn prompts(version: &Version, limits: &Limits) -> Result<(Vec<Arc<model::Prompt>>, Option<model::CacheHint>)> {
     let mut kept = Vec::new();
     let mut names = HashSet::new();
     let mut pages = Pages::new(limits);
     loop {
         let page = version.list_prompts(None, pages.cursor.take()).await?;
+        pages.hints.push(convert::cache_hint(page.cache));
         let more = pages.next(page.prompts.len(), page.next)?;
         for prompt in page.prompts {
             let name = prompt.name.clone();
@@ -142,16 +180,17 @@ async fn prompts(version: &Version, limits: &Limits) -> Result<Vec<Arc<model::Pr
             keep(version, "prompt", &name, checked, &mut kept);
         }
         if !more {
-            return Ok(kept);
+            return Ok((kept, least_fresh(pages.hints)));
         }
     }
 }
 
-async fn templates(version: &Version, limits: &Limits) -> Result<Vec<Template>> {
+async fn templates(version: &Version, limits: &Limits) -> Result<(Vec<Template>, Option<model::CacheHint>)> {
     let mut kept = Vec::new();
     let mut pages = Pages::new(limits);
     loop {
         let page = version.list_templates(None, pages.cursor.take()).await?;
+        pages.hints.push(convert::cache_hint(page.cache));
         let more = pages.next(page.templates.len(), page.next)?;
         for template in page.templates {
             let uri_template = template.uri_template.clone();
@@ -161,7 +200,7 @@ async fn templates(version: &Version, limits: &Limits) -> Result<Vec<Template>> 
             keep(version, "template", &uri_template, checked, &mut kept);
         }
         if !more {
-            return Ok(kept);
+            return Ok((kept, least_fresh(pages.hints)));
         }
     }
 }

@@ -10,10 +10,7 @@
 //!
 //! The validator works on a copy; clients get the text of the schema as the guest wrote it.
 
-// Paths, because the fuzz targets compile this file where it has another parent.
-#[path = "schema/bounds.rs"]
 mod bounds;
-#[path = "schema/meter.rs"]
 mod meter;
 
 use bounds::{Size, Work};
@@ -151,5 +148,4 @@ fn short(message: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "schema/tests.rs"]
 mod tests;

@@ -4,10 +4,11 @@
 //! responses fills, then no further message is taken in: a slow client slows its own connection and nothing else.
 
 use super::{Service, busy, run_guarded};
-use crate::dispatch::Frame;
+use crate::changes::Listener;
+use crate::dispatch::{Frame, Line};
 use crate::registry::Endpoint;
 use bytes::Bytes;
-use guesthouse_protocol::{Call, CallId, Effect, Outcome, Peer, Refusal};
+use guesthouse_protocol::{Call, CallId, Effect, Event, Outcome, Peer, Refusal, Request};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 /// Most messages that one write takes.
 const WRITE_LEN_MAX: usize = 256;
@@ -48,6 +50,12 @@ pub(super) struct Connection<S> {
     written: oneshot::Receiver<()>,
     calls: JoinSet<(CallId, Outcome)>,
     running: HashMap<CallId, AbortHandle>,
+    /// The handshake session, once there is one, as a listener.
+    session: Option<Arc<Listener>>,
+    /// Ends subscriptions when the connection is about to end.
+    stopping: CancellationToken,
+    /// The peer's time counts from here.
+    opened: Instant,
     /// Made and not in the queue yet. Holds the responses to one message, and one for each call that ended meanwhile.
     outbox: VecDeque<Bytes>,
 }
@@ -68,6 +76,9 @@ impl<S: Service> Connection<S> {
             written,
             calls: JoinSet::new(),
             running: HashMap::new(),
+            session: None,
+            stopping: CancellationToken::new(),
+            opened: Instant::now(),
             outbox: VecDeque::new(),
         };
         (connection, Writer { responses: response_queue, frames: frame_queue, done })
@@ -84,16 +95,22 @@ impl<S: Service> Connection<S> {
             }
             tokio::select! {
                 biased;
-                () = &mut stop, if open => deadline = Some(Instant::now() + grace),
+                () = &mut stop, if open => deadline = Some(self.close_in(grace)),
                 () = reached(deadline) => break,
+                () = reached(self.patience()) => {}
                 () = self.responses.closed() => return,
                 () = room(&self.responses), if !self.outbox.is_empty() => {}
                 Some(ended) = self.calls.join_next() => self.ended(ended),
                 message = source.next(), if open && self.outbox.is_empty() => match message {
                     Some(message) => self.received(message),
-                    None => deadline = Some(Instant::now() + grace),
+                    None => deadline = Some(self.close_in(grace)),
+                },
+                // Only when everything else is on its way: until then, the same change waits only once.
+                Some(event) = change(self.session.as_deref()), if open && self.outbox.is_empty() => {
+                    self.outbox.extend(self.peer.announce(&event));
                 }
             }
+            self.tick();
             self.fill_queue();
         }
         // The calls that are left are dropped with the set, and the writer ends when nobody can send any more.
@@ -102,6 +119,25 @@ impl<S: Service> Connection<S> {
         tokio::select! {
             _ = written => {}
             () = reached(deadline) => {}
+        }
+    }
+
+    /// Nothing more is taken in, and subscriptions end. What runs has that long to end, too.
+    fn close_in(&self, grace: Duration) -> Instant {
+        self.stopping.cancel();
+        Instant::now() + grace
+    }
+
+    /// When the wait for the client's answers ends.
+    fn patience(&self) -> Option<Instant> {
+        self.peer.deadline().and_then(|deadline| self.opened.checked_add(deadline))
+    }
+
+    /// Tells the peer the time, if it waits for anything.
+    fn tick(&mut self) {
+        if self.peer.deadline().is_some() {
+            let effects = self.peer.tick(self.opened.elapsed());
+            self.carry_out(effects);
         }
     }
 
@@ -129,6 +165,9 @@ impl<S: Service> Connection<S> {
             self.running.remove(&call);
             let effects = self.peer.finish(call, outcome);
             self.carry_out(effects);
+            if self.session.is_none() && self.peer.revision().is_some() {
+                self.session = Some(Arc::new(self.service.hub().session(self.endpoint.clone())));
+            }
         }
     }
 
@@ -149,19 +188,41 @@ impl<S: Service> Connection<S> {
 
     fn start(&mut self, call: Call) {
         let id = call.id;
-        let Ok(permit) = self.service.requests().clone().try_acquire_owned() else {
+        let listens = matches!(call.request, Request::Listen(_));
+        let permit = match self.service.requests().clone().try_acquire_owned() {
+            // Subscriptions do next to nothing for a long time, and are counted elsewhere.
+            _ if listens => None,
+            Ok(permit) => Some(permit),
+            // A call whose client has answered had its turn before, and waits for a permit.
+            Err(_) if call.context.rounds.round > 0 => None,
             // This makes nothing but a response.
-            let effects = self.peer.finish(id, busy());
-            return self.carry_out(effects);
+            Err(_) => {
+                let effects = self.peer.finish(id, busy());
+                return self.carry_out(effects);
+            }
         };
         let (service, endpoint) = (self.service.clone(), self.endpoint.clone());
-        let frames = (call.reporter.wants_progress() || call.reporter.wants_logs()).then(|| self.frames.clone());
+        let speaks = listens || call.reporter.wants_progress() || call.reporter.wants_logs();
+        let line = Line { frames: speaks.then(|| self.frames.clone()), session: self.session.clone(), stopping: self.stopping.clone() };
         let task = self.calls.spawn(async move {
-            let outcome = run_guarded(&*service, &endpoint, call, frames).await;
+            let permit = match permit {
+                Some(permit) => Some(permit),
+                None if listens => None,
+                None => service.requests().clone().acquire_owned().await.ok(),
+            };
+            let outcome = run_guarded(&*service, &endpoint, call, line).await;
             drop(permit);
             (id, outcome)
         });
         self.running.insert(id, task);
+    }
+}
+
+/// The next change that concerns the session; never, if there is none.
+async fn change(session: Option<&Listener>) -> Option<Event> {
+    match session {
+        Some(session) => session.next().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -207,17 +268,14 @@ impl Writer {
                 responses.push(response);
             }
             // Where nobody waits any more, the call is over, and nothing may be sent for it.
-            frames.retain(|frame| !frame.written.is_closed());
+            frames.retain(Frame::is_wanted);
             messages.extend(frames.iter().map(|frame| frame.message.clone()));
             messages.append(&mut responses);
             if !messages.is_empty() {
                 sink.write(&messages).await?;
                 messages.clear();
             }
-            for frame in frames.drain(..) {
-                // Nobody waits for it any more if the call ended meanwhile.
-                let _ = frame.written.send(());
-            }
+            frames.drain(..).for_each(Frame::written);
         }
         // Whoever waits for this may have given up.
         let _ = self.done.send(());
@@ -296,8 +354,8 @@ mod tests {
         }
         let (written, on_the_wire) = oneshot::channel();
         let (nobody_waits, _) = oneshot::channel();
-        connection.frames.try_send(Frame { message: "late".into(), written: nobody_waits }).unwrap();
-        connection.frames.try_send(Frame { message: "frame".into(), written }).unwrap();
+        connection.frames.try_send(Frame { message: "late".into(), written: Some(nobody_waits) }).unwrap();
+        connection.frames.try_send(Frame { message: "frame".into(), written: Some(written) }).unwrap();
         drop(connection);
         let sink = Kept::default();
         writer.run(sink.clone()).await.unwrap();

@@ -4,12 +4,17 @@
 //! an [`exchange`]: one JSON text, or a stream of events if something precedes the result.
 
 mod answer;
+mod event;
 mod exchange;
 mod handshake;
 mod intake;
+mod legacy;
 mod modern;
+mod reading;
 mod router;
 mod session;
+mod sessions;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -22,7 +27,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use session::Sessions;
+use sessions::Sessions;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -32,6 +37,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use wire::{Wire, WireStream};
 
 /// How long to wait after a connection could not be accepted, as when the process has no file descriptor left.
@@ -51,6 +57,10 @@ struct Server<S> {
     service: Arc<S>,
     access: AccessRules,
     sessions: Sessions,
+    /// Of the HTTP+SSE transport of 2024-11-05.
+    connections: legacy::Connections,
+    /// Ends subscriptions when the server is about to end.
+    stopping: CancellationToken,
 }
 
 impl<S: Service> Server<S> {
@@ -62,8 +72,8 @@ impl<S: Service> Server<S> {
             hosts.push(local.ip().to_string());
         }
         let access = AccessRules::new(&hosts, &config.server.origins);
-        let sessions = Sessions::new(config.limits.sessions, config.limits.session_idle.duration());
-        Self { service, access, sessions }
+        let sessions = Sessions::new(config);
+        Self { service, access, sessions, connections: legacy::Connections::default(), stopping: CancellationToken::new() }
     }
 }
 
@@ -100,6 +110,8 @@ async fn serve_on<S: Service>(service: Arc<S>, listener: std::net::TcpListener, 
         }
     }
     drop(listener);
+    server.stopping.cancel();
+    server.sessions.stop_waiting();
     if timeout(limits.stop_time.duration(), graceful.shutdown()).await.is_err() {
         tracing::warn!("some calls did not finish in time and were stopped");
     }

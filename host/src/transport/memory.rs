@@ -6,7 +6,7 @@ use crate::host::Shared;
 use crate::registry::Endpoint;
 use anyhow::{Result, anyhow, bail};
 use bytes::Bytes;
-use guesthouse_protocol::{Peer, Refusal, Revision, TransportKind};
+use guesthouse_protocol::{Peer, Refusal, Revision, RpcError, TransportKind};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io;
@@ -30,8 +30,12 @@ pub struct Client {
     last_id: AtomicI64,
 }
 
-/// Messages that answer no [`Client::request`]: notifications, and the responses to what was sent with
-/// [`Client::send`]. While it is not read, the connection stands still; dropping it drops the messages.
+/// How a client answers what the server asks in the handshake era: the method and the parameters go in, a result or an error
+/// comes out. It is called on the connection's own task, so it must not block.
+pub type Answerer = dyn Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync;
+
+/// Messages that answer no [`Client::request`]: notifications, the server's own requests where there is no [`Answerer`], and
+/// the responses to what was sent with [`Client::send`]. While it is not read, the connection stands still; dropping it drops the messages.
 pub struct Messages(mpsc::Receiver<Value>);
 
 /// Who waits for what.
@@ -39,6 +43,7 @@ pub struct Messages(mpsc::Receiver<Value>);
 struct Inbox {
     waiting: HashMap<i64, oneshot::Sender<Value>>,
     others: Option<mpsc::Sender<Value>>,
+    answerer: Option<Arc<Answerer>>,
     closed: bool,
 }
 
@@ -53,7 +58,7 @@ fn open<S: Service>(service: Arc<S>, endpoint: Endpoint) -> Result<Client> {
     let (connection, writer) = Connection::new(service, endpoint, Peer::new(config));
     let (outgoing, incoming) = mpsc::channel(QUEUE_LEN);
     let inbox = Arc::new(Mutex::new(Inbox::default()));
-    let sink = InboxSink(inbox.clone());
+    let sink = InboxSink { inbox: inbox.clone(), outgoing: outgoing.downgrade() };
     tokio::spawn(connection.run(QueueSource(incoming), std::future::pending(), Duration::ZERO));
     // The sink fails only by being dropped.
     tokio::spawn(writer.run(sink));
@@ -92,6 +97,16 @@ impl Client {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await
     }
 
+    /// Has what the server asks from now on answered by `answer`, instead of putting it among the [`Client::messages`].
+    pub fn answer_with(&self, answer: impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync + 'static) {
+        lock(&self.inbox).answerer = Some(Arc::new(answer));
+    }
+
+    /// Answers a request of the server's that was among the [`Client::messages`]; `id` is its id.
+    pub async fn respond(&self, id: &Value, answer: Result<Value, RpcError>) -> Result<()> {
+        self.send(response(id, answer)).await
+    }
+
     /// Sends any text as one message. What comes back arrives in [`Client::messages`], so that has to be asked for first.
     pub async fn send(&self, message: impl Into<Bytes>) -> Result<()> {
         self.outgoing.send(message.into()).await.map_err(|_| anyhow!("the connection is closed"))
@@ -127,7 +142,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-struct QueueSource(mpsc::Receiver<Bytes>);
+/// Messages out of a queue.
+pub(super) struct QueueSource(pub(super) mpsc::Receiver<Bytes>);
 
 impl Source for QueueSource {
     async fn next(&mut self) -> Option<Result<Bytes, Refusal>> {
@@ -136,14 +152,46 @@ impl Source for QueueSource {
 }
 
 /// Sorts messages to whoever waits for them. Dropping it tells them all that nothing comes any more.
-struct InboxSink(Arc<Mutex<Inbox>>);
+struct InboxSink {
+    inbox: Arc<Mutex<Inbox>>,
+    /// For what an [`Answerer`] says. Weak, since the connection ends when its client is dropped.
+    outgoing: mpsc::WeakSender<Bytes>,
+}
+
+impl InboxSink {
+    /// Answers a request of the server's, if that is wanted.
+    fn answer(&self, request: &Value) -> bool {
+        let (Some(id), Some(method)) = (request.get("id"), request.get("method").and_then(Value::as_str)) else { return false };
+        let Some(answerer) = lock(&self.inbox).answerer.clone() else { return false };
+        let message = response(id, answerer(method, request.get("params").unwrap_or(&Value::Null)));
+        if let Some(outgoing) = self.outgoing.upgrade() {
+            // Waiting here would keep what the connection sends from going out, and so the connection from reading.
+            tokio::spawn(async move { outgoing.send(message.into()).await });
+        }
+        true
+    }
+}
+
+fn response(id: &Value, answer: Result<Value, RpcError>) -> String {
+    let message = match answer {
+        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        Err(RpcError { code, message, data: None }) => json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }),
+        Err(RpcError { code, message, data: Some(data) }) => {
+            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message, "data": data } })
+        }
+    };
+    message.to_string()
+}
 
 impl Sink for InboxSink {
     async fn write(&mut self, messages: &[Bytes]) -> io::Result<()> {
         for message in messages {
             let message: Value = serde_json::from_slice(message)?;
+            if self.answer(&message) {
+                continue;
+            }
             let others = {
-                let mut inbox = lock(&self.0);
+                let mut inbox = lock(&self.inbox);
                 let id = if message.get("method").is_none() { message.get("id").and_then(Value::as_i64) } else { None };
                 if let Some(waiting) = id.and_then(|id| inbox.waiting.remove(&id)) {
                     // Whoever asked may have given up.
@@ -155,7 +203,7 @@ impl Sink for InboxSink {
             if let Some(others) = others
                 && others.send(message).await.is_err()
             {
-                lock(&self.0).others = None;
+                lock(&self.inbox).others = None;
             }
         }
         Ok(())
@@ -164,7 +212,7 @@ impl Sink for InboxSink {
 
 impl Drop for InboxSink {
     fn drop(&mut self) {
-        *lock(&self.0) = Inbox { closed: true, ..Inbox::default() };
+        *lock(&self.inbox) = Inbox { closed: true, ..Inbox::default() };
     }
 }
 
@@ -218,6 +266,41 @@ mod tests {
         let log = json!({ "name": "log" }).as_object().unwrap().clone();
         assert!(client.request_as_is("tools/call", log).await.unwrap()["result"].is_object());
         assert_eq!(messages.next().await.unwrap()["method"], "notifications/message");
+    }
+
+    #[tokio::test]
+    async fn what_the_server_asks_is_answered_by_hand_or_by_a_function() {
+        let (_fake, client) = connected();
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": { "name": "t", "version": "1" } });
+        client.request("initialize", hello).await.unwrap();
+        let ask = || client.request_as_is("tools/call", json!({ "name": "ask" }).as_object().unwrap().clone());
+        // By hand, among the messages.
+        let mut messages = client.messages();
+        let by_hand = async {
+            let question = messages.next().await.unwrap();
+            assert_eq!(question["method"], "elicitation/create");
+            client.respond(&question["id"], Ok(json!({ "action": "decline" }))).await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(ask(), by_hand);
+        assert_eq!(answer.unwrap()["result"]["content"][0]["text"], r#"{"action":"decline"}"#);
+        // By a function.
+        client.answer_with(|method, _| Err(RpcError { code: -1, message: format!("no {method}"), data: None }));
+        assert_eq!(ask().await.unwrap()["result"]["content"][0]["text"], "no elicitation/create");
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_answers_runs_out_of_time() {
+        let mut config = Config::default();
+        config.limits.question_time = crate::config::units::Span(20);
+        let client = open(Fake::new(config), Endpoint::Merged).unwrap();
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": { "name": "t", "version": "1" } });
+        client.request("initialize", hello).await.unwrap();
+        let mut messages = client.messages();
+        let answer = client.request_as_is("tools/call", json!({ "name": "ask" }).as_object().unwrap().clone()).await.unwrap();
+        assert_eq!(answer["result"]["isError"], true);
+        assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("did not answer"));
+        let (question, withdrawn) = (messages.next().await.unwrap(), messages.next().await.unwrap());
+        assert_eq!((&withdrawn["method"], &withdrawn["params"]["requestId"]), (&json!("notifications/cancelled"), &question["id"]));
     }
 
     #[tokio::test]

@@ -223,6 +223,8 @@ mod tests {
         writeln!(input, "{}\n{}", call(1, "wait", ""), call(2, "echo", "")).unwrap();
         let (answer, output) = line(output).await;
         assert!(answer.contains("\"id\":2"), "{answer}");
+        // A call that is cancelled before it began is never seen to stop.
+        reaches(&fake.begun, 2).await;
         writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1}}}}"#).unwrap();
         reaches(&fake.stopped, 1).await;
         stop.send(()).unwrap();

@@ -1,24 +1,36 @@
 //! A service without guests, for the transports' own tests: tools that answer, wait, report and fail on demand.
 
 use super::Service;
+use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
-use crate::dispatch::{Frame, FrameSender};
+use crate::dispatch::{Frame, FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use guesthouse_protocol::http::ParamHeaders;
-use guesthouse_protocol::model::{CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Reply, Request, ToolPage};
-use guesthouse_protocol::{Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, TransportKind};
+use guesthouse_protocol::model::InputRequired;
+use guesthouse_protocol::model::questions::Asked;
+use guesthouse_protocol::model::{
+    CallToolResult, Capabilities, Content, Implementation, LogLevel, Profile, Question, Reply, Request, Rounds, ToolPage,
+};
+use guesthouse_protocol::{
+    Call, Failure, NotFound, Outcome, ParseLimits, PeerConfig, PeerLimits, Reporter, RpcError, Subscription, TransportKind,
+};
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// Arguments of the tool `region` are repeated in a header.
 const REGION_SCHEMA: &str = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
 
+/// Nothing here takes long; a test that hangs should say where.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
 /// The service. `/mcp` and `/mcp/one` are served.
 pub(super) struct Fake {
     config: Config,
     requests: Arc<Semaphore>,
+    hub: Arc<Hub>,
     /// Each permit lets the tool `wait` end, or `report` go on after a report.
     pub(super) release: Semaphore,
     /// Calls that have begun, and calls that were dropped before their end.
@@ -32,6 +44,7 @@ impl Fake {
     pub(super) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
             requests: Arc::new(Semaphore::new(config.limits.requests)),
+            hub: Hub::new(HubLimits::of(&config.streams)),
             config,
             release: Semaphore::new(0),
             begun: watch::Sender::new(0),
@@ -100,7 +113,13 @@ impl Service for Fake {
             batch_len_max: limits.batch,
             ..ParseLimits::default()
         };
-        let limits = PeerLimits { parse, request_ids_max: limits.request_ids, in_flight_max: limits.requests_per_peer };
+        let limits = PeerLimits {
+            parse,
+            request_ids_max: limits.request_ids,
+            in_flight_max: limits.requests_per_peer,
+            question_time_ms: limits.question_time.0,
+            ..PeerLimits::default()
+        };
         Some(Arc::new(PeerConfig { limits, ..PeerConfig::new(mode, kind, None) }))
     }
 
@@ -118,20 +137,61 @@ impl Service for Fake {
         ParamHeaders::of_schema(schema).unwrap().check(headers, arguments)
     }
 
-    async fn run(&self, _endpoint: &Endpoint, call: Call, frames: Option<FrameSender>) -> Outcome {
+    fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    async fn run(&self, endpoint: &Endpoint, call: Call, line: Line) -> Outcome {
         self.begun.send_modify(|count| *count += 1);
         let mut guard = Running { fake: self, ended: false };
         let outcome = match call.request {
             Request::Initialize(_) | Request::Discover => Ok(Reply::Profile(Box::new(profile()))),
             Request::ListTools { .. } => Ok(Reply::Tools(ToolPage::default())),
+            Request::CallTool { name, .. } if name == "ask" => Ok(ask(&call.context.rounds)),
             Request::CallTool { name, arguments } => {
                 let arguments = arguments.as_deref().map_or("{}", RawValue::get);
-                self.tool(&name, arguments, call.reporter, frames).await
+                self.tool(&name, arguments, call.reporter, line.frames).await
+            }
+            Request::Subscribe { uri } => watch(line.session.as_deref().unwrap(), &uri),
+            Request::Unsubscribe { uri } => {
+                line.session.unwrap().unwatch(&uri);
+                Ok(Reply::Empty)
+            }
+            Request::Listen(wanted) => {
+                let lists = Lists { tools: wanted.tools, prompts: wanted.prompts, resources: wanted.resources };
+                match self.hub.subscription(endpoint.clone(), lists) {
+                    Some(listener) => {
+                        wanted.uris.iter().for_each(|uri| drop(watch(&listener, uri)));
+                        let (time, frames) = (self.config.streams.listen_time.duration(), line.frames.unwrap());
+                        pass_on(&listener, &wanted, &Subscription::of(&call.context), &frames, &line.stopping, time).await
+                    }
+                    None => Err(Failure::Busy { retry_after_s: 1 }),
+                }
             }
             _ => Err(Failure::MethodNotFound),
         };
         guard.ended = true;
         outcome
+    }
+}
+
+/// Everything is a resource of the guest `one`.
+fn watch(listener: &Listener, uri: &str) -> Outcome {
+    listener.watch(Watched { guest: "one".into(), uri: uri.into() }).map_err(|_| Failure::InvalidParams("too many".into()))?;
+    Ok(Reply::Empty)
+}
+
+/// Asks for a name, and says what came of it.
+fn ask(rounds: &Rounds) -> Reply {
+    match rounds.answer("name") {
+        Some(Ok(answer)) => text(answer.get()),
+        Some(Err(error)) => text(&error.message),
+        None => {
+            let params = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
+            let question = Question::Elicit(RawValue::from_string(params.into()).unwrap());
+            let questions = vec![Asked { key: "name".into(), question }];
+            Reply::InputRequired(Box::new(InputRequired { questions, request_state: None, guest_state: None, task: None }))
+        }
     }
 }
 
@@ -151,12 +211,14 @@ impl Drop for Running<'_> {
 
 /// Waits until a counter has that value.
 pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
-    counter.subscribe().wait_for(|count| *count >= value).await.unwrap();
+    let mut counter = counter.subscribe();
+    let reached = tokio::time::timeout(PATIENCE, counter.wait_for(|count| *count >= value)).await;
+    assert!(reached.is_ok(), "the count stays below {value}");
 }
 
 async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
     let (written, on_the_wire) = oneshot::channel();
-    if frames.send(Frame { message, written }).await.is_ok() {
+    if frames.send(Frame { message, written: Some(written) }).await.is_ok() {
         // Fails if the client is gone.
         let _ = on_the_wire.await;
     }
@@ -167,7 +229,15 @@ fn text(text: &str) -> Reply {
 }
 
 fn profile() -> Profile {
-    let capabilities = Capabilities { tools: true, logging: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        tools: true,
+        prompts: true,
+        resources: true,
+        subscribe: true,
+        list_changed: true,
+        logging: true,
+        ..Capabilities::default()
+    };
     let server_info = Implementation { name: "fake".into(), version: "1".into(), ..Implementation::default() };
     Profile { server_info, capabilities, ..Profile::default() }
 }

@@ -35,6 +35,7 @@ pub enum Era {
 /// One client of one guest.
 pub struct Client {
     pub era: Era,
+    revision: Revision,
     link: Link,
     last_id: i64,
     /// Every frame that arrives is held against the specification's schema of the client's revision.
@@ -64,8 +65,18 @@ pub fn source(folder: &str) -> GuestSource {
 }
 
 impl Client {
-    /// Connects to a host that serves the guest of this folder alone.
+    /// Connects to a host that serves the guest of this folder alone, in the newest revision of an era.
     pub async fn connect(transport: Transport, era: Era, folder: &str) -> Self {
+        let revision = match era {
+            Era::Modern => Revision::LATEST_MODERN,
+            Era::Handshake => Revision::LATEST_HANDSHAKE,
+        };
+        Self::connect_as(transport, revision, folder).await
+    }
+
+    /// The same in any revision.
+    pub async fn connect_as(transport: Transport, revision: Revision, folder: &str) -> Self {
+        let era = if revision.era() == guesthouse_protocol::Era::Modern { Era::Modern } else { Era::Handshake };
         let link = match transport {
             Transport::Http => {
                 let guest = source(folder);
@@ -90,9 +101,9 @@ impl Client {
                 Link::Memory { client: host.connect(None).unwrap(), _host: host }
             }
         };
-        let mut client = Self { era, link, last_id: 0, schemas: Schemas::new() };
+        let mut client = Self { era, revision, link, last_id: 0, schemas: Schemas::new() };
         if era == Era::Handshake {
-            client.handshake("2025-11-25").await;
+            client.handshake(revision.as_str()).await;
         }
         client
     }
@@ -104,7 +115,7 @@ impl Client {
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         match &mut self.link {
             Link::Http { address, path, session, .. } => {
-                let (status, _, _) = post(*address, path, &headers(Era::Handshake, session.as_deref(), &initialized), &initialized).await;
+                let (status, _, _) = post(*address, path, &headers(self.revision, session.as_deref(), &initialized), &initialized).await;
                 assert_eq!(status, 202);
             }
             Link::Stdio { input, .. } => write_line(input, &initialized).await,
@@ -141,12 +152,14 @@ impl Client {
     async fn send(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let message = json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params });
-        let session = (self.era == Era::Handshake).then_some(Revision::V2025_11_25);
+        let session = (self.era == Era::Handshake).then_some(self.revision);
         self.schemas.sent(&message.to_string(), session);
         let (notifications, answer) = self.exchange(method, &message).await;
         let revision = session.unwrap_or(Revision::LATEST_MODERN);
-        for notification in &notifications {
-            assert_eq!(self.schemas.notification_problem(notification, revision), None, "{notification}");
+        for message in &notifications {
+            let asks = message.get("id").is_some();
+            let problem = if asks { self.schemas.asked_problem(message) } else { self.schemas.notification_problem(message, revision) };
+            assert_eq!(problem, None, "{message}");
         }
         assert_eq!(self.schemas.answer_problem(&answer), None, "{answer}");
         answer
@@ -156,7 +169,7 @@ impl Client {
     async fn exchange(&mut self, method: &str, message: &Value) -> (Vec<Value>, Value) {
         match &mut self.link {
             Link::Http { address, path, session, .. } => {
-                let (_, answer_headers, body) = post(*address, path, &headers(self.era, session.as_deref(), message), message).await;
+                let (_, answer_headers, body) = post(*address, path, &headers(self.revision, session.as_deref(), message), message).await;
                 if let Some(id) = answer_headers.get("mcp-session-id") {
                     *session = Some(id.to_str().unwrap().to_owned());
                 }
@@ -192,24 +205,24 @@ async fn write_line(input: &mut ChildStdin, message: &Value) {
 }
 
 /// The headers that a well-behaved client sends.
-pub fn headers(era: Era, session: Option<&str>, message: &Value) -> Vec<(String, String)> {
+pub fn headers(revision: Revision, session: Option<&str>, message: &Value) -> Vec<(String, String)> {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
     ];
-    match era {
-        Era::Modern => {
-            headers.push(("mcp-protocol-version".into(), "2026-07-28".into()));
-            headers.push(("mcp-method".into(), message["method"].as_str().unwrap_or_default().into()));
-            if let Some(name) = message["params"]["name"].as_str().or(message["params"]["uri"].as_str()) {
-                headers.push(("mcp-name".into(), name.into()));
-            }
-        }
-        Era::Handshake => {
-            if let Some(session) = session {
-                headers.push(("mcp-session-id".into(), session.into()));
-                headers.push(("mcp-protocol-version".into(), "2025-11-25".into()));
-            }
+    let modern = revision == Revision::LATEST_MODERN;
+    // The header exists since 2025-06-18, and means something once a session has a version.
+    if modern || (session.is_some() && revision >= Revision::V2025_06_18) {
+        headers.push(("mcp-protocol-version".into(), revision.as_str().into()));
+    }
+    if let Some(session) = session {
+        headers.push(("mcp-session-id".into(), session.into()));
+    }
+    if modern {
+        headers.push(("mcp-method".into(), message["method"].as_str().unwrap_or_default().into()));
+        let params = &message["params"];
+        if let Some(name) = ["name", "uri", "taskId"].iter().find_map(|key| params[*key].as_str()) {
+            headers.push(("mcp-name".into(), name.into()));
         }
     }
     headers

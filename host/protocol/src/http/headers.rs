@@ -41,6 +41,10 @@ pub enum Route<'h> {
 pub fn route<'h>(headers: &'h HeaderMap, incoming: &Incoming<'_>, mode: Mode) -> Result<Route<'h>, HttpRefusal> {
     let request = match incoming {
         Incoming::One(Message::Request(request)) => Some(request),
+        // Other transports drop it, since nobody waits; here the exchange itself has an answer.
+        Incoming::One(Message::BadNotification) => {
+            return Err(HttpRefusal::invalid(StatusCode::BAD_REQUEST, "invalid_notification", "The notification is malformed"));
+        }
         Incoming::One(_) | Incoming::Batch(_) => None,
     };
     let version = single(headers, &PROTOCOL_VERSION);

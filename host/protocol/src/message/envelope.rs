@@ -6,7 +6,7 @@ use serde::de::{IgnoredAny, MapAccess};
 use serde_json::json;
 
 use super::members::{Shape, Sink, Slots, text};
-use super::{Message, NotificationMessage, Params, ParseLimits, Refusal, RequestMessage, request_id};
+use super::{Message, NotificationMessage, Params, ParseLimits, Refusal, RequestId, RequestMessage, ResponseMessage, request_id};
 use crate::error::RpcError;
 
 const ENVELOPE_NAMES: [&str; 5] = ["jsonrpc", "id", "method", "result", "error"];
@@ -45,13 +45,13 @@ impl<'a> Envelope<'a> {
         let Some(raw_id) = self.slots.get(ID) else {
             return match method {
                 Some(Some(method)) => Ok(self.notification(method, answers)),
-                None if answers => Ok(Message::Response(None)),
+                None if answers => Ok(Message::Response(self.response(None))),
                 Some(None) | None => Err(Refusal::new(None, invalid_message("The message has no method"))),
             };
         };
         let id = request_id(raw_id, limits);
         if answers && method.is_none() {
-            return Ok(Message::Response(id.ok()));
+            return Ok(Message::Response(self.response(id.ok())));
         }
         let id = id.map_err(|error| Refusal::new(None, error))?;
         match self.request(method, answers) {
@@ -96,6 +96,16 @@ impl<'a> Envelope<'a> {
             Some(Shape::Object(params)) if !params.is_ambiguous() => Message::Notification(NotificationMessage { method, params }),
             Some(Shape::Object(_) | Shape::Other) => Message::BadNotification,
         }
+    }
+
+    fn response(&self, id: Option<RequestId>) -> ResponseMessage<'a> {
+        let answer = match (self.slots.get(RESULT), self.slots.get(ERROR)) {
+            _ if !self.has_version() || self.ambiguous => None,
+            (Some(result), None) => Some(Ok(result)),
+            (None, Some(error)) => RpcError::read(error).map(Err),
+            (Some(_), Some(_)) | (None, None) => None,
+        };
+        ResponseMessage { id, answer }
     }
 
     fn has_version(&self) -> bool {

@@ -17,6 +17,8 @@ pub(crate) mod meta_key {
     pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     /// The least severe log message that the client wants to see of this request.
     pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Which `subscriptions/listen` a message belongs to; only in what the server sends.
+    pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// Who answers; only in results.
     pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Asks for progress notifications.
@@ -34,7 +36,7 @@ const META_NAMES: [&str; 6] = [
     meta_key::TRACEPARENT,
 ];
 
-const PARAM_NAMES: [&str; 14] = [
+const PARAM_NAMES: [&str; 17] = [
     "name",
     "arguments",
     "uri",
@@ -49,6 +51,9 @@ const PARAM_NAMES: [&str; 14] = [
     "requestId",
     "inputResponses",
     "requestState",
+    "taskId",
+    "task",
+    "notifications",
 ];
 
 /// The `params` object of a message. Members that no method knows are dropped.

@@ -1,6 +1,7 @@
 //! `initialize` and `server/discover`: who the server is and what it can do.
 
 use super::common::{CacheHint, Implementation};
+use super::tasks::EXTENSION;
 use crate::json::{Json, Object, string};
 use crate::revision::{Mode, Revision};
 
@@ -16,6 +17,11 @@ pub struct InitializeParams {
     /// An `Implementation` object.
     pub client_info: Json,
 }
+
+/// The extension MCP Apps: a tool names a resource that a client shows instead of the result's text.
+const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";
+/// What such a resource is.
+const APPS_MIME_TYPE: &str = "text/html;profile=mcp-app";
 
 /// What the served guests can do; filled from what they export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +40,12 @@ pub struct Capabilities {
     pub list_changed: bool,
     /// Clients can watch a resource.
     pub subscribe: bool,
+    /// Some tools have views of their own (MCP Apps).
+    pub apps: bool,
+    /// Some tools run as tasks.
+    pub tasks: bool,
+    /// `tasks/list`: whoever asks can be told from others.
+    pub task_list: bool,
 }
 
 /// The answer to `initialize` and `server/discover`; the peer adds the version and the wire form.
@@ -77,7 +89,47 @@ impl Capabilities {
         if self.logging {
             Object::new(object.key("logging")).end();
         }
+        if self.tasks && revision.has_task_param() {
+            self.write_tasks(object.key("tasks"));
+        }
+        self.write_extensions(&mut object, revision);
         object.end();
+    }
+}
+
+impl Capabilities {
+    /// Extensions came with the modern era; that of MCP Apps is announced in the revision before it, too, where its clients look
+    /// for it in the same place.
+    fn write_extensions(self, object: &mut Object<'_>, revision: Revision) {
+        let tasks = self.tasks && revision.has_extensions();
+        let apps = self.apps && revision >= Revision::V2025_11_25;
+        if !tasks && !apps {
+            return;
+        }
+        let mut extensions = Object::new(object.key("extensions"));
+        if tasks {
+            Object::new(extensions.key(EXTENSION)).end();
+        }
+        if apps {
+            let mut settings = Object::new(extensions.key(APPS_EXTENSION));
+            settings.array("mimeTypes", &[APPS_MIME_TYPE], |out, mime| string(out, mime));
+            settings.end();
+        }
+        extensions.end();
+    }
+
+    fn write_tasks(self, out: &mut Vec<u8>) {
+        let mut tasks = Object::new(out);
+        if self.task_list {
+            Object::new(tasks.key("list")).end();
+        }
+        Object::new(tasks.key("cancel")).end();
+        let mut requests = Object::new(tasks.key("requests"));
+        let mut tools = Object::new(requests.key("tools"));
+        Object::new(tools.key("call")).end();
+        tools.end();
+        requests.end();
+        tasks.end();
     }
 }
 

@@ -7,12 +7,13 @@ use serde_json::value::RawValue;
 use super::completion::Reference;
 use super::lifecycle::InitializeParams;
 use super::logging::LogLevel;
-use super::{Request, Retry};
+use super::{Request, Retry, TaskAsked};
 use crate::error::RpcError;
 use crate::json::is_object;
-use crate::message::{Params, entries, text};
+use crate::message::{Params, entries, integer, text};
 use crate::method::Method;
 use crate::revision::{Era, Revision};
+use crate::subscription::Filter;
 
 /// What to do about a request whose parameters are sound.
 pub(crate) enum Asked {
@@ -42,6 +43,7 @@ pub(crate) fn asked(method: Method, params: &Params<'_>) -> Result<Asked, RpcErr
         Method::ReadResource => Request::ReadResource { uri: required_text(params, "uri")? },
         Method::Subscribe => Request::Subscribe { uri: required_text(params, "uri")? },
         Method::Unsubscribe => Request::Unsubscribe { uri: required_text(params, "uri")? },
+        Method::Listen => Request::Listen(Filter::read(params)?),
         Method::GetPrompt => Request::GetPrompt {
             name: required_text(params, "name")?,
             arguments: match params.get("arguments") {
@@ -50,19 +52,40 @@ pub(crate) fn asked(method: Method, params: &Params<'_>) -> Result<Asked, RpcErr
             },
         },
         Method::Complete => complete(params)?,
+        Method::GetTask => Request::GetTask { id: required_text(params, "taskId")? },
+        Method::UpdateTask => update_task(params)?,
+        Method::CancelTask => Request::CancelTask { id: required_text(params, "taskId")? },
+        Method::ListTasks => Request::ListTasks { cursor: cursor(params)? },
+        Method::TaskResult => Request::TaskResult { id: required_text(params, "taskId")? },
     };
     Ok(Asked::Run(request))
 }
 
 /// The members that make a request a later round of an earlier one.
 pub(crate) fn retry(method: Method, params: &Params<'_>) -> Result<Option<Retry>, RpcError> {
-    if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
+    if !method.may_ask() {
         return Ok(None);
     }
     let input_responses = optional_object(params, "inputResponses")?.map(RawValue::to_owned);
     let request_state = optional_text(params, "requestState")?;
     let given = input_responses.is_some() || request_state.is_some();
     Ok(given.then_some(Retry { input_responses, request_state }))
+}
+
+/// The member with which a client of 2025-11-25 asks for a task. Other revisions do not know it.
+pub(crate) fn task_asked(method: Method, revision: Revision, params: &Params<'_>) -> Result<Option<TaskAsked>, RpcError> {
+    if method != Method::CallTool || !revision.has_task_param() {
+        return Ok(None);
+    }
+    let Some(task) = optional_object(params, "task")?.map(members) else { return Ok(None) };
+    let wrong = || RpcError::invalid_param("task.ttl", "must be a positive integer");
+    let ttl = task.get("ttl").map(|ttl| integer(ttl).and_then(|ttl| u64::try_from(ttl).ok()).filter(|ttl| *ttl > 0).ok_or_else(wrong));
+    Ok(Some(TaskAsked { ttl_ms: ttl.transpose()? }))
+}
+
+fn update_task(params: &Params<'_>) -> Result<Request, RpcError> {
+    required(params, &["taskId", "inputResponses"])?;
+    Ok(Request::UpdateTask { id: required_text(params, "taskId")?, answers: required_object(params, "inputResponses")?.to_owned() })
 }
 
 fn set_level(params: &Params<'_>) -> Result<Asked, RpcError> {

@@ -27,7 +27,7 @@ pub struct Tool {
     pub annotations: Option<ToolAnnotations>,
     /// Pictures of it.
     pub icons: Vec<Icon>,
-    /// Whether a call may run as a task. Kept for the task methods; nothing is written of it yet.
+    /// Whether a call may run as a task. Clients learn of it in 2025-11-25 alone.
     pub task_support: TaskSupport,
     /// Its own `_meta`.
     pub meta: Option<Json>,
@@ -161,9 +161,25 @@ impl Tool {
         if let Some(annotations) = self.annotations.as_ref().filter(|_| revision.has_tool_annotations()) {
             annotations.write(object.key("annotations"));
         }
+        if revision.has_task_param() {
+            self.task_support.write(&mut object);
+        }
         icons(&mut object, &self.icons, revision);
         item_meta(&mut object, self.meta.as_ref(), revision);
         object.end();
+    }
+}
+
+impl TaskSupport {
+    fn write(self, object: &mut Object<'_>) {
+        let word = match self {
+            TaskSupport::Forbidden => return,
+            TaskSupport::Optional => "optional",
+            TaskSupport::Required => "required",
+        };
+        let mut execution = Object::new(object.key("execution"));
+        execution.text("taskSupport", word);
+        execution.end();
     }
 }
 

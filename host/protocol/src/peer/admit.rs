@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::ask::Again;
 use super::batch::Place;
 use super::{InFlight, Peer};
 use crate::effect::{Call, CallContext, CallId};
@@ -12,10 +13,10 @@ use crate::failure::busy;
 use crate::handshake::{Session, duplicate_id};
 use crate::message::{RequestId, RequestMessage};
 use crate::method::Method;
-use crate::model::{Asked, Request, Retry, asked, retry};
+use crate::model::{Asked, Request, Retry, Rounds, TaskAsked, asked, retry, task_asked};
 use crate::modern::{self, CommonMeta};
 use crate::reporter::{Reporter, Threshold};
-use crate::revision::{Mode, Revision};
+use crate::revision::{Era, Mode, Revision};
 
 /// When a client that has too many calls running may come back.
 const RETRY_AFTER_S: u32 = 1;
@@ -49,6 +50,7 @@ struct Ready {
     request: Request,
     meta: CommonMeta,
     retry: Option<Retry>,
+    task: Option<TaskAsked>,
 }
 
 impl Refused {
@@ -60,6 +62,12 @@ impl Refused {
     /// The request is well-formed and cannot be served: HTTP 200.
     fn plain(error: RpcError) -> Refused {
         Refused { error, status: 200, retry_after_s: None }
+    }
+
+    /// There is no room now.
+    fn busy() -> Refused {
+        let (error, status) = busy(RETRY_AFTER_S);
+        Refused { error, status, retry_after_s: Some(RETRY_AFTER_S) }
     }
 }
 
@@ -101,13 +109,17 @@ impl Peer {
         let Asked::Run(request) = asked else {
             return Ok(Admitted::Done(revision));
         };
+        if let Request::Listen(filter) = &request {
+            filter.check(&self.config.limits).map_err(Refused::plain)?;
+            self.check_subscriptions()?;
+        }
         let caller = Caller {
             revision,
             client_info: meta.client_info.map(shared),
             client_capabilities: shared(meta.client_capabilities),
             threshold: meta.log_level.map_or(Threshold::Silent, Threshold::Fixed),
         };
-        Ok(Admitted::Run(self.start(Ready { id, request, meta: common, retry }, caller, None)))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta: common, retry, task: None }, caller, None)))
     }
 
     fn admit_handshake(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
@@ -128,6 +140,7 @@ impl Peer {
         let revision = session.revision;
         let known = Method::find(&method, revision);
         let asked = known.map(|known| asked(known, &params)).transpose().map_err(Refused::plain)?;
+        let task = known.map(|known| task_asked(known, revision, &params)).transpose().map_err(Refused::plain)?.flatten();
         if matches!(asked, Some(Asked::Run(_))) {
             room?;
         }
@@ -144,7 +157,7 @@ impl Peer {
             Some(Asked::Run(request)) => request,
         };
         let caller = Caller::of_session(session);
-        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None }, caller, place)))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None, task }, caller, place)))
     }
 
     fn admit_initialize(&mut self, message: RequestMessage<'_>, place: Option<Place>) -> Result<Admitted, Refused> {
@@ -168,12 +181,12 @@ impl Peer {
         self.check_id(&id)?;
         self.check_room()?;
         let call = CallId(self.count.wrapping_add(1));
-        let mut session = Session::open(&asked, call, self.config.limits.request_ids_max);
+        let mut session = Session::open(&asked, call, self.config.limits.request_ids_max).map_err(Refused::plain)?;
         session.use_id(&id).map_err(Refused::bad)?;
         let caller = Caller::of_session(&session);
         self.session = Some(Box::new(session));
         let request = Request::Initialize(asked);
-        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None }, caller, None)))
+        Ok(Admitted::Run(self.start(Ready { id, request, meta, retry: None, task: None }, caller, None)))
     }
 
     /// An id of a call that runs is taken, whatever the era.
@@ -186,28 +199,27 @@ impl Peer {
 
     /// Only so many calls run at a time. What needs no call (`ping`) is answered all the same.
     fn check_room(&self) -> Result<(), Refused> {
-        if self.in_flight.len() < self.config.limits.in_flight_max {
+        if self.in_flight.len().saturating_sub(self.waiting()) < self.config.limits.in_flight_max {
             return Ok(());
         }
-        let (error, status) = busy(RETRY_AFTER_S);
-        Err(Refused { error, status, retry_after_s: Some(RETRY_AFTER_S) })
+        Err(Refused::busy())
+    }
+
+    fn check_subscriptions(&self) -> Result<(), Refused> {
+        let open = self.in_flight.iter().filter(|running| running.method == Method::Listen).count();
+        if open < self.config.limits.subscriptions_max {
+            return Ok(());
+        }
+        Err(Refused::busy())
     }
 
     fn start(&mut self, ready: Ready, caller: Caller, place: Option<Place>) -> Box<Call> {
-        let Ready { id, request, meta, retry } = ready;
+        let Ready { id, request, meta, retry, task } = ready;
         let call = CallId(self.next_number());
         let reporter = Reporter::new(caller.revision, meta.progress_token, caller.threshold);
         if let Some(batch) = place.and_then(|place| self.find_batch(place.batch)) {
             batch.open();
         }
-        self.in_flight.push(InFlight {
-            call,
-            id: id.clone(),
-            method: request.method(),
-            revision: caller.revision,
-            place,
-            closed: reporter.closed_flag(),
-        });
         let context = CallContext {
             request_id: id,
             revision: caller.revision,
@@ -217,7 +229,23 @@ impl Peer {
             meta: meta.rest,
             traceparent: meta.traceparent,
             retry,
+            task,
+            rounds: Rounds::default(),
         };
+        let method = request.method();
+        // A client that can be asked nothing never makes a call run again.
+        let asks = method.may_ask() && context.revision.era() == Era::Handshake && context.client_capabilities.get() != "{}";
+        let again = (asks && !self.one_way).then(|| Box::new(Again::new(&request, &context, &reporter)));
+        self.in_flight.push(InFlight {
+            call,
+            id: context.request_id.clone(),
+            method,
+            revision: context.revision,
+            place,
+            line: reporter.line(),
+            capabilities: Arc::clone(&context.client_capabilities),
+            again,
+        });
         Box::new(Call { id: call, request, context, reporter })
     }
 }

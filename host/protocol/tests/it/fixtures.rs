@@ -8,8 +8,10 @@ use guesthouse_protocol::model::{
     Implementation, Media, Profile, Prompt, PromptArgument, PromptMessage, PromptPage, ReadResult, Resource, ResourceContents,
     ResourcePage, ResourceTemplate, Role, TaskSupport, TemplatePage, Tool, ToolAnnotations, ToolPage,
 };
-use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, RpcError};
+use guesthouse_protocol::{Failure, InternalKind, Json, NotFound, Outcome, Reply, RpcError, StateProblem};
 use serde_json::value::RawValue;
+
+use crate::{questions, tasks};
 
 pub(crate) fn json(text: &str) -> Json {
     RawValue::from_string(text.to_owned()).expect("JSON")
@@ -22,6 +24,11 @@ pub(crate) fn outcome(name: &str) -> Outcome {
     }
     Ok(match name {
         "profile" => Reply::Profile(Box::new(profile())),
+        "profile-tasks" => {
+            let mut profile = profile();
+            profile.capabilities = Capabilities { tasks: true, task_list: true, ..profile.capabilities };
+            Reply::Profile(Box::new(profile))
+        }
         "tools" => Reply::Tools(tools()),
         "text" => Reply::Tool(CallToolResult { content: vec![Content::text("hi\n\"there\"")], ..Default::default() }),
         "tool" => Reply::Tool(tool_result()),
@@ -45,6 +52,8 @@ pub(crate) fn outcome(name: &str) -> Outcome {
             Reply::Completion(Completion { values: (0..101).map(|number| number.to_string()).collect(), total: Some(101), has_more: false })
         }
         "empty" => Reply::Empty,
+        name if name.starts_with("ask:") => questions::asking(&name[4..]),
+        name if name.starts_with("task") => tasks::reply(name),
         _ => panic!("no such outcome: {name}"),
     })
 }
@@ -63,8 +72,12 @@ fn failure_named(name: &str) -> Failure {
         "own" => Failure::Rpc(RpcError { code: 42, message: "own".into(), data: Some(json("[1]")) }),
         "reserved" => Failure::Rpc(RpcError { code: -32603, message: "secret".into(), data: None }),
         "crash" => Failure::Internal { kind: InternalKind::HandlerCrash, text: "Tool echo of guest textkit crashed".into() },
+        "task" => not_found(NotFound::Task, "task_nope"),
+        "task-mode" => Failure::WrongTaskMode("The tool must be called as a task".into()),
+        "extension" => Failure::MissingClientCapability(json(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)),
         "busy" => Failure::Busy { retry_after_s: 3 },
         "cancelled" => Failure::Cancelled,
+        "state" => Failure::RequestState(StateProblem::Expired),
         _ => panic!("no such failure: {name}"),
     }
 }
@@ -91,6 +104,7 @@ pub(crate) fn profile() -> Profile {
             logging: true,
             list_changed: true,
             subscribe: true,
+            ..Capabilities::default()
         },
         cache: Some(CacheHint { ttl_ms: 60_000, scope: CacheScope::Public }),
     }

@@ -124,9 +124,10 @@ fn verbs_by_mode() {
         ("DELETE", Mode::Handshake, Ok(Verb::Delete)),
         ("DELETE", Mode::Modern, Err("POST")),
         ("GET", Mode::Modern, Err("POST")),
-        ("GET", Mode::Both, Err("POST, DELETE")),
-        ("PUT", Mode::Both, Err("POST, DELETE")),
-        ("OPTIONS", Mode::Both, Err("POST, DELETE")),
+        ("GET", Mode::Both, Ok(Verb::Get)),
+        ("GET", Mode::Handshake, Ok(Verb::Get)),
+        ("PUT", Mode::Both, Err("POST, GET, DELETE")),
+        ("OPTIONS", Mode::Both, Err("POST, GET, DELETE")),
     ];
     for (method, mode, expected) in table {
         match (verb(&parts(method, &[]), mode), expected) {

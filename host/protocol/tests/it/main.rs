@@ -10,6 +10,8 @@ mod http_headers;
 mod http_params;
 mod limits;
 mod projection;
+mod questions;
 mod replay;
 mod schema;
+mod tasks;
 mod transcripts;

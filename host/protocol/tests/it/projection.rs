@@ -44,8 +44,6 @@ fn sent(effects: Vec<Effect>) -> Value {
 /// Members that the package never writes, by definition.
 fn left_out(definition: &str) -> BTreeSet<&'static str> {
     match definition {
-        // Tasks have their own issue.
-        "Tool" => BTreeSet::from(["execution"]),
         "ServerCapabilities" => BTreeSet::from(["experimental", "extensions", "tasks"]),
         _ => BTreeSet::new(),
     }

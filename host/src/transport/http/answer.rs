@@ -1,6 +1,6 @@
 //! The answers of HTTP: their statuses, headers and bodies.
 
-use super::exchange::{Events, event};
+use super::event::{Events, event};
 use bytes::Bytes;
 use guesthouse_protocol::Outgoing;
 use guesthouse_protocol::http::{Accepts, HttpRefusal};
@@ -28,7 +28,7 @@ pub(super) enum AnswerBody {
     /// One piece.
     Whole(Bytes),
     /// Events, as they come.
-    Events(Box<Events>),
+    Events(Box<dyn Events>),
 }
 
 impl Body for AnswerBody {
@@ -94,7 +94,7 @@ pub(super) fn text(status: StatusCode, line: &'static str) -> Response<AnswerBod
 pub(super) fn response(outgoing: Outgoing, accepts: Accepts) -> Response<AnswerBody> {
     let status = StatusCode::from_u16(outgoing.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     if !accepts.json && status == StatusCode::OK {
-        let mut response = with_body(status, EVENT_STREAM, event(&outgoing.message));
+        let mut response = with_body(status, EVENT_STREAM, event(None, &outgoing.message));
         stream_headers(response.headers_mut());
         return response;
     }
@@ -106,7 +106,7 @@ pub(super) fn response(outgoing: Outgoing, accepts: Accepts) -> Response<AnswerB
 }
 
 /// Events as they come.
-pub(super) fn stream(events: Events) -> Response<AnswerBody> {
+pub(super) fn stream(events: impl Events + 'static) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::Events(Box::new(events)));
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
     stream_headers(response.headers_mut());

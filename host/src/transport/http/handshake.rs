@@ -1,15 +1,22 @@
-//! A POST or DELETE of the handshake era: sessions are opened, used and ended.
+//! A POST, GET or DELETE of the handshake era: sessions are opened, used, listened to and ended.
 
+use super::Server;
 use super::answer::{self, AnswerBody};
 use super::modern::conclude;
+use super::reading;
 use super::router::Posted;
-use super::session::{Received, Sessions};
+use super::session::Received;
+use super::sessions::Sessions;
+use super::streams::STANDALONE;
+use super::wire::Wire;
+use crate::dispatch::Line;
 use crate::registry::Endpoint;
 use crate::transport::{Service, busy, run_guarded};
-use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, SESSION_ID, session_id};
+use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, SESSION_ID, check_events, last_event_id, session_id};
 use guesthouse_protocol::{Effect, Incoming, Message, Peer, Refusal, RequestId, Revision, RpcError, error};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Response, StatusCode};
+use std::sync::Arc;
 
 /// Answers `initialize`. The session exists once that has succeeded; if the client goes away before, it never does.
 pub(super) async fn open<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'_>) -> Result<Response<AnswerBody>, HttpRefusal> {
@@ -23,13 +30,14 @@ pub(super) async fn open<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'
     let service = &posted.server.service;
     let id = call.id;
     let outcome = match service.requests().clone().try_acquire_owned() {
-        Ok(_permit) => run_guarded(&**service, &posted.endpoint, call, None).await,
+        Ok(_permit) => run_guarded(&**service, &posted.endpoint, call, Line::default()).await,
         Err(_) => busy(),
     };
     let Some(outgoing) = conclude(&mut peer, id, outcome) else { return Ok(answer::accepted()) };
     let mut response = answer::response(outgoing, posted.accepts);
     if peer.revision().is_some() {
-        let id = place.open(posted.endpoint, peer)?;
+        let listener = service.hub().session(posted.endpoint.clone());
+        let id = place.open(posted.endpoint, peer, listener)?;
         response.headers_mut().insert(SESSION_ID, id);
     }
     Ok(response)
@@ -47,8 +55,34 @@ pub(super) async fn answer<S: Service>(
     match session.receive(&server.service, incoming, version, posted.accepts)? {
         Received::Nothing => Ok(answer::accepted()),
         Received::Answer(outgoing) => Ok(answer::response(outgoing, posted.accepts)),
-        Received::Exchange(exchange) => Ok(exchange.begin(posted.wire, posted.accepts).await),
+        Received::Calls(reader) => {
+            let limits = &server.service.config().streams;
+            Ok(reading::answer(session, reader, posted.accepts, posted.wire, limits).await)
+        }
     }
+}
+
+/// Opens a stream for what the server says of its own accord, or goes on with one whose connection was lost.
+pub(super) fn listen<S: Service>(
+    server: &Server<S>,
+    endpoint: &Endpoint,
+    headers: &HeaderMap,
+    wire: &Arc<Wire>,
+) -> Result<Response<AnswerBody>, HttpRefusal> {
+    check_events(headers)?;
+    let id = session_id(headers)?.ok_or_else(HttpRefusal::session_required)?;
+    let session = server.sessions.find(id, endpoint).ok_or_else(HttpRefusal::session_not_found)?;
+    session.check_version(named_version(headers)?)?;
+    let (stream, after) = match last_event_id(headers)? {
+        None => (STANDALONE, None),
+        Some(id) => {
+            let (stream, event) = reading::parse_event_id(id).ok_or_else(HttpRefusal::unknown_event)?;
+            (stream, Some(event))
+        }
+    };
+    let reader = session.streams.read(stream, after).ok_or_else(HttpRefusal::unknown_event)?;
+    session.touch();
+    Ok(reading::listen(session, reader, wire, &server.service.config().streams))
 }
 
 /// Ends a session and everything that runs in it.

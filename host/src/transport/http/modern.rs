@@ -4,8 +4,9 @@
 use super::answer::{self, AnswerBody};
 use super::exchange::Exchange;
 use super::router::Posted;
+use crate::dispatch::Line;
 use crate::transport::{Service, busy, run_guarded};
-use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, version_header};
+use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, check_events, version_header};
 use guesthouse_protocol::{Call, CallId, Effect, Incoming, Outcome, Outgoing, Peer, Refusal, Request};
 use hyper::Response;
 use tokio::sync::mpsc;
@@ -19,6 +20,9 @@ pub(super) async fn answer<S: Service>(posted: Posted<'_, S>, incoming: Incoming
         Some(Effect::Cancel(_) | Effect::End(_)) | None => return Ok(answer::accepted()),
     };
     check_param_headers(&posted, &call)?;
+    if matches!(call.request, Request::Listen(_)) {
+        check_events(posted.headers)?;
+    }
     let version = version_header(call.context.revision);
     let mut response = run(posted, peer, *call).await;
     response.headers_mut().insert(PROTOCOL_VERSION, version);
@@ -38,21 +42,26 @@ async fn run<S: Service>(posted: Posted<'_, S>, mut peer: Peer, call: Call) -> R
     let Posted { server, endpoint, accepts, wire, .. } = posted;
     let id = call.id;
     let respond = |outgoing: Option<Outgoing>| outgoing.map_or_else(answer::accepted, |outgoing| answer::response(outgoing, accepts));
-    let Ok(permit) = server.service.requests().clone().try_acquire_owned() else {
-        return respond(conclude(&mut peer, id, busy()));
+    let listens = matches!(call.request, Request::Listen(_));
+    // Subscriptions do next to nothing for a long time, and are counted elsewhere.
+    let permit = match server.service.requests().clone().try_acquire_owned() {
+        _ if listens => None,
+        Ok(permit) => Some(permit),
+        Err(_) => return respond(conclude(&mut peer, id, busy())),
     };
-    if !(accepts.events && (call.reporter.wants_progress() || call.reporter.wants_logs())) {
-        let outcome = run_guarded(&*server.service, &endpoint, call, None).await;
+    if !(accepts.events && (listens || call.reporter.wants_progress() || call.reporter.wants_logs())) {
+        let outcome = run_guarded(&*server.service, &endpoint, call, Line::default()).await;
         return respond(conclude(&mut peer, id, outcome));
     }
     let (sender, frames) = mpsc::channel(server.service.config().limits.queue.max(1));
     let service = server.service.clone();
+    let line = Line { frames: Some(sender), session: None, stopping: server.stopping.clone() };
     let end = async move {
-        let outcome = run_guarded(&*service, &endpoint, call, Some(sender)).await;
+        let outcome = run_guarded(&*service, &endpoint, call, line).await;
         drop(permit);
         conclude(&mut peer, id, outcome)
     };
-    Exchange::new(Box::pin(end), frames).begin(wire, accepts).await
+    Exchange::new(Box::pin(end), frames).begin(wire, accepts, server.service.config().streams.keep_alive.duration()).await
 }
 
 /// The response to a call that ended; `None` if it gets none.

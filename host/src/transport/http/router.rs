@@ -2,7 +2,7 @@
 
 use super::answer::{self, AnswerBody};
 use super::wire::Wire;
-use super::{Server, handshake, intake, modern};
+use super::{Server, handshake, intake, legacy, modern};
 use crate::registry::Endpoint;
 use crate::transport::Service;
 use guesthouse_protocol::http::{Accepts, Access, HttpRefusal, Route, Verb, check_post, route, verb};
@@ -50,11 +50,18 @@ async fn serve<S: Service>(
     body: Incoming,
     access: &Access,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
+    if server.service.config().server.sse
+        && parts.method != Method::OPTIONS
+        && let Some(wanted) = legacy::wanted(parts.uri.path())
+    {
+        return legacy::serve(server, wire, wanted, &parts, body).await;
+    }
     let endpoint = endpoint(parts.uri.path()).ok_or_else(not_found)?;
     let config = server.service.peer_config(&endpoint, TransportKind::Http).ok_or_else(not_found)?;
     let headers = &parts.headers;
     match verb(&parts, config.mode)? {
         Verb::Post => {}
+        Verb::Get => return handshake::listen(server, &endpoint, headers, wire),
         Verb::Delete => return handshake::delete(&server.sessions, &endpoint, headers),
         Verb::Preflight => return Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(&parts))),
     }

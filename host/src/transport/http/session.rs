@@ -1,64 +1,56 @@
-//! Sessions of the handshake era: a peer each, and the calls that run in it whether or not their client is connected.
+//! A session of the handshake era: a peer, and the calls that run in it whether or not their client is connected.
 
-use super::exchange::Exchange;
-use crate::dispatch::Frame;
+use super::streams::{Budget, Reader, ReplayLimits, STANDALONE, Streams};
+use crate::changes::Listener;
+use crate::dispatch::Line;
 use crate::registry::Endpoint;
 use crate::transport::{Service, busy, run_guarded};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use guesthouse_protocol::http::{Accepts, HttpRefusal, check_session_version};
-use guesthouse_protocol::{Call, CallId, Effect, Incoming, Outcome, Outgoing, Peer, Revision, RpcError, error};
-use hyper::StatusCode;
-use hyper::header::HeaderValue;
+use guesthouse_protocol::{Call, CallId, Effect, Failure, Incoming, Outcome, Outgoing, Peer, Revision};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
-/// Random bytes in a session id, which is all that protects a session.
-const ID_BYTES: usize = 16;
-
-/// The open sessions by id.
-pub(super) struct Sessions {
-    len_max: usize,
-    idle: Duration,
-    table: Mutex<Table>,
-}
-
-#[derive(Default)]
-struct Table {
-    open: HashMap<Box<str>, Arc<Session>>,
-    /// Places kept for sessions whose `initialize` is not answered yet.
-    reserved: usize,
-}
-
-/// A place that is kept while `initialize` runs.
-pub(super) struct Place<'a>(&'a Sessions);
+/// Notifications of a call on their way to its stream, which takes them at once.
+const FRAMES_LEN: usize = 1;
 
 /// One session.
 pub(super) struct Session {
-    endpoint: Endpoint,
+    pub(super) endpoint: Endpoint,
+    listener: Arc<Listener>,
+    pub(super) streams: Arc<Streams>,
     state: Mutex<State>,
 }
 
 struct State {
     peer: Peer,
+    streams: Arc<Streams>,
     running: HashMap<CallId, Running>,
+    /// When the session was opened: the peer's time counts from here.
+    opened: Instant,
     used: Instant,
     closed: bool,
 }
 
-/// A call that runs, and the exchange that waits for it.
+/// A call that runs, or that waits for the client.
 struct Running {
+    /// What runs; while the client is asked, what watches the time.
     task: AbortHandle,
-    ending: Ending,
+    out: Out,
 }
 
-/// Ends an exchange. The calls of a batch share one; the exchange also ends when the last of them is dropped.
-#[derive(Clone)]
-struct Ending(Arc<Mutex<Option<oneshot::Sender<Option<Outgoing>>>>>);
+/// Where what a call sends goes. The calls of a batch share one stream.
+#[derive(Clone, Copy)]
+struct Out {
+    stream: u64,
+    /// Something may precede the response.
+    takes_events: bool,
+}
 
 /// What a message led to.
 pub(super) enum Received {
@@ -66,86 +58,19 @@ pub(super) enum Received {
     Nothing,
     /// An answer at once.
     Answer(Outgoing),
-    /// Calls, whose answer follows.
-    Exchange(Exchange),
-}
-
-/// The exchange of one message, and what its calls need of it.
-struct Opened {
-    ending: Ending,
-    end: oneshot::Receiver<Option<Outgoing>>,
-    sender: mpsc::Sender<Frame>,
-    frames: mpsc::Receiver<Frame>,
-}
-
-impl Sessions {
-    pub(super) fn new(len_max: usize, idle: Duration) -> Self {
-        Self { len_max, idle, table: Mutex::default() }
-    }
-
-    /// Keeps a place for a session; `None` if all are taken.
-    pub(super) fn reserve(&self) -> Option<Place<'_>> {
-        let mut table = lock(&self.table);
-        if table.open.len().saturating_add(table.reserved) >= self.len_max {
-            return None;
-        }
-        table.reserved = table.reserved.saturating_add(1);
-        Some(Place(self))
-    }
-
-    /// The session of that id at that endpoint. To use it elsewhere is as good as not to know it.
-    pub(super) fn find(&self, id: &str, endpoint: &Endpoint) -> Option<Arc<Session>> {
-        lock(&self.table).open.get(id).filter(|session| session.endpoint == *endpoint).cloned()
-    }
-
-    /// Ends a session.
-    pub(super) fn close(&self, id: &str) {
-        let session = lock(&self.table).open.remove(id);
-        if let Some(session) = session {
-            session.close();
-        }
-    }
-
-    /// Ends the sessions that have been idle for too long.
-    pub(super) fn sweep(&self, now: Instant) {
-        let idle: Vec<Arc<Session>> =
-            lock(&self.table).open.extract_if(|_, session| session.is_idle(now, self.idle)).map(|(_, session)| session).collect();
-        for session in idle {
-            session.close();
-        }
-    }
-
-    /// Ends all sessions.
-    pub(super) fn close_all(&self) {
-        let open = std::mem::take(&mut lock(&self.table).open);
-        for session in open.into_values() {
-            session.close();
-        }
-    }
-}
-
-impl Place<'_> {
-    /// Puts a session in the place, and says under which id it is found.
-    pub(super) fn open(self, endpoint: Endpoint, peer: Peer) -> Result<HeaderValue, HttpRefusal> {
-        let (id, header) = new_id().ok_or_else(|| {
-            let error = RpcError::typed(error::INTERNAL_ERROR, "no_randomness", "The server cannot make a session id");
-            HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, &error)
-        })?;
-        let state = State { peer, running: HashMap::new(), used: Instant::now(), closed: false };
-        let session = Session { endpoint, state: Mutex::new(state) };
-        lock(&self.0.table).open.insert(id, Arc::new(session));
-        Ok(header)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut table = lock(&self.0.table);
-        table.reserved = table.reserved.saturating_sub(1);
-    }
+    /// Calls, whose answer follows on a stream.
+    Calls(Reader),
 }
 
 impl Session {
+    /// A session that has just been opened.
+    pub(super) fn new(endpoint: Endpoint, peer: Peer, listener: Listener, replay: ReplayLimits, budget: Arc<Budget>) -> Self {
+        let opened = Instant::now();
+        let streams = Streams::new(replay, budget);
+        let state = State { peer, streams: streams.clone(), running: HashMap::new(), opened, used: opened, closed: false };
+        Self { endpoint, listener: Arc::new(listener), streams, state: Mutex::new(state) }
+    }
+
     /// Takes in a message, starts its calls and stops those that it cancels.
     pub(super) fn receive<S: Service>(
         self: &Arc<Self>,
@@ -161,17 +86,18 @@ impl Session {
         check_version(&state, version)?;
         state.used = Instant::now();
         let mut answer = None;
-        let mut opened: Option<Opened> = None;
+        let mut opened: Option<Reader> = None;
         let mut stopped = Vec::new();
-        for effect in state.peer.receive_parsed(incoming) {
+        let effects = if accepts.events { state.peer.receive_parsed(incoming) } else { state.peer.receive_parsed_one_way(incoming) };
+        for effect in effects {
             match effect {
+                Effect::Run(call) if state.running.contains_key(&call.id) => self.resume(service, &mut state, *call),
                 Effect::Run(call) => match service.requests().clone().try_acquire_owned() {
                     Ok(permit) => {
-                        let opened = opened.get_or_insert_with(|| Opened::new(service.config().limits.queue));
-                        let frames = accepts.events.then(|| opened.sender.clone());
-                        let (id, ending) = (call.id, opened.ending.clone());
-                        let task = self.spawn(service, *call, frames, permit);
-                        state.running.insert(id, Running { task, ending });
+                        let stream = opened.get_or_insert_with(|| self.streams.open()).stream();
+                        let (id, out) = (call.id, Out { stream, takes_events: accepts.events });
+                        let task = self.spawn(service, *call, out, Some(permit));
+                        state.running.insert(id, Running { task, out });
                     }
                     Err(_) => answer = send_of(state.peer.finish(call.id, busy())).or(answer),
                 },
@@ -180,7 +106,7 @@ impl Session {
         }
         Ok(match (answer, opened) {
             (Some(answer), _) => Received::Answer(answer),
-            (None, Some(opened)) => Received::Exchange(opened.into_exchange()),
+            (None, Some(reader)) => Received::Calls(reader),
             (None, None) => Received::Nothing,
         })
     }
@@ -190,95 +116,171 @@ impl Session {
         check_version(&lock(&self.state), named)
     }
 
-    fn spawn<S: Service>(
-        self: &Arc<Self>,
-        service: &Arc<S>,
-        call: Call,
-        frames: Option<mpsc::Sender<Frame>>,
-        permit: OwnedSemaphorePermit,
-    ) -> AbortHandle {
+    fn spawn<S: Service>(self: &Arc<Self>, service: &Arc<S>, call: Call, out: Out, permit: Option<OwnedSemaphorePermit>) -> AbortHandle {
         let (session, service) = (self.clone(), service.clone());
-        let frames = frames.filter(|_| call.reporter.wants_progress() || call.reporter.wants_logs());
         let id = call.id;
         let task = async move {
-            let outcome = run_guarded(&*service, &session.endpoint, call, frames).await;
+            let permit = match permit {
+                Some(permit) => Some(permit),
+                None => service.requests().clone().acquire_owned().await.ok(),
+            };
+            let outcome = session.run(&*service, call, out).await;
             drop(permit);
-            session.finish(id, outcome);
+            session.finish(&service, id, outcome);
         };
         tokio::spawn(task).abort_handle()
     }
 
-    fn finish(&self, call: CallId, outcome: Outcome) {
+    /// Runs a call, and puts what it sends on its stream.
+    async fn run<S: Service>(&self, service: &S, call: Call, out: Out) -> Outcome {
+        let speaks = out.takes_events && (call.reporter.wants_progress() || call.reporter.wants_logs());
+        let (sender, mut frames) = mpsc::channel(FRAMES_LEN);
+        let line = Line { frames: speaks.then_some(sender), session: Some(self.listener.clone()), stopping: CancellationToken::new() };
+        let mut outcome = std::pin::pin!(run_guarded(service, &self.endpoint, call, line));
+        loop {
+            tokio::select! {
+                biased;
+                Some(frame) = frames.recv() => {
+                    if frame.is_wanted() {
+                        self.streams.send(out.stream, frame.message, frame.written);
+                    }
+                }
+                outcome = &mut outcome => return outcome,
+            }
+        }
+    }
+
+    /// Runs a call again whose client has answered. It had its turn before, so it waits for a permit.
+    fn resume<S: Service>(self: &Arc<Self>, service: &Arc<S>, state: &mut State, call: Call) {
+        let Some(running) = state.running.get_mut(&call.id) else { return };
+        running.task.abort();
+        running.task = self.spawn(service, call, running.out, None);
+    }
+
+    fn finish<S: Service>(self: &Arc<Self>, service: &Arc<S>, call: CallId, outcome: Outcome) {
         let mut state = lock(&self.state);
         state.used = Instant::now();
         for effect in state.peer.finish(call, outcome) {
-            state.settle(effect, &mut Vec::new(), &mut None);
+            match effect {
+                Effect::Run(call) => self.resume(service, &mut state, *call),
+                other => state.settle(other, &mut Vec::new(), &mut None),
+            }
         }
-        // Of a batch that is not complete, nothing was sent; another call will end it.
-        state.running.remove(&call);
+        state.tick();
+        if !state.peer.is_open(call) {
+            // Of a batch that is not complete, nothing was sent; another call will end it.
+            state.running.remove(&call);
+        } else if state.peer.is_waiting(call)
+            && let Some(running) = state.running.get_mut(&call)
+        {
+            let (session, time) = (self.clone(), service.config().limits.question_time.duration());
+            let watch = async move {
+                sleep(time).await;
+                lock(&session.state).tick();
+            };
+            running.task = tokio::spawn(watch).abort_handle();
+        }
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
         let mut stopped = Vec::new();
         for effect in state.peer.cancel_all() {
             state.settle(effect, &mut stopped, &mut None);
         }
+        drop(state);
+        self.streams.close();
     }
 
-    fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+    /// Nothing runs, nobody is connected, and both for so long. An open stream counts as use, since the client may send
+    /// nothing as long as it only listens.
+    pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         let state = lock(&self.state);
-        state.running.is_empty() && now.saturating_duration_since(state.used) >= idle
+        state.running.is_empty() && self.streams.readers() == 0 && now.saturating_duration_since(state.used) >= idle
+    }
+
+    /// The client is there, or was a moment ago.
+    pub(super) fn touch(&self) {
+        lock(&self.state).used = Instant::now();
+    }
+
+    /// The revision that the session was opened with.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        lock(&self.state).peer.revision()
+    }
+
+    /// Forgets what was kept long enough.
+    pub(super) fn expire_streams(&self, now: Instant) {
+        self.streams.expire(now);
+    }
+
+    /// Ends the connection that waits for something to happen.
+    pub(super) fn stop_waiting(&self) {
+        self.streams.leave();
+    }
+
+    /// Puts the next change on the stream that belongs to no message; whoever reads that asks for it.
+    pub(super) fn poll_change(&self, context: &mut Context<'_>) -> Poll<()> {
+        while let Poll::Ready(event) = self.listener.poll_next(context) {
+            let Some(event) = event else { break };
+            let message = lock(&self.state).peer.announce(&event);
+            if let Some(message) = message {
+                self.streams.send(STANDALONE, message, None);
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
     }
 }
 
 impl State {
     /// Carries out an effect other than a run. `stopped` are the calls that were cancelled along with it; `answer` is for
     /// what no call sends.
-    fn settle(&mut self, effect: Effect, stopped: &mut Vec<(CallId, Ending)>, answer: &mut Option<Outgoing>) {
+    fn settle(&mut self, effect: Effect, stopped: &mut Vec<(CallId, u64)>, answer: &mut Option<Outgoing>) {
         let (call, outgoing) = match effect {
             Effect::Cancel(call) => {
-                if let Some(Running { task, ending }) = self.running.remove(&call) {
+                if let Some(Running { task, out }) = self.running.remove(&call) {
                     task.abort();
-                    stopped.push((call, ending));
+                    stopped.push((call, out.stream));
                 }
                 return;
             }
+            Effect::Send(outgoing) if !outgoing.last => return self.send_early(outgoing),
             Effect::Send(outgoing) => (outgoing.call, Some(outgoing)),
             Effect::End(call) => (Some(call), None),
             Effect::Run(_) => return,
         };
-        let ending = call.and_then(|call| {
-            let stopped = stopped.iter().find(|(stopped, _)| *stopped == call).map(|(_, ending)| ending.clone());
-            stopped.or_else(|| self.running.remove(&call).map(|running| running.ending))
+        let stream = call.and_then(|call| {
+            let stopped = stopped.iter().find(|(stopped, _)| *stopped == call).map(|(_, stream)| *stream);
+            stopped.or_else(|| self.running.remove(&call).map(|running| running.out.stream))
         });
-        match ending {
-            Some(ending) => ending.end(outgoing),
+        match stream {
+            Some(stream) => self.streams.end(stream, outgoing),
             None => *answer = outgoing.or_else(|| answer.take()),
         }
     }
-}
 
-impl Ending {
-    fn end(&self, outgoing: Option<Outgoing>) {
-        if let Some(sender) = lock(&self.0).take() {
-            // Nobody waits any more if the client is gone: its answer is lost with its connection.
-            let _ = sender.send(outgoing);
+    /// Tells the peer the time, if it waits for anything.
+    fn tick(&mut self) {
+        if self.peer.deadline().is_some() {
+            for effect in self.peer.tick(self.opened.elapsed()) {
+                self.settle(effect, &mut Vec::new(), &mut None);
+            }
         }
     }
-}
 
-impl Opened {
-    fn new(queue_len: usize) -> Self {
-        let (ending, end) = oneshot::channel();
-        let (sender, frames) = mpsc::channel(queue_len.max(1));
-        Self { ending: Ending(Arc::new(Mutex::new(Some(ending)))), end, sender, frames }
-    }
-
-    fn into_exchange(self) -> Exchange {
-        let Self { end, frames, .. } = self;
-        Exchange::new(Box::pin(async move { end.await.ok().flatten() }), frames)
+    /// Sends what a call asks the client, ahead of its response. If there is no way to the client, the call ends.
+    fn send_early(&mut self, outgoing: Outgoing) {
+        let Some(call) = outgoing.call else { return };
+        let out = self.running.get(&call).map(|running| running.out).filter(|out| out.takes_events);
+        if out.is_some_and(|out| self.streams.send(out.stream, outgoing.message, None)) {
+            return;
+        }
+        let text = "The client has to be asked something first, and its stream is gone or takes nothing more";
+        for effect in self.peer.give_up(call, Failure::CannotAsk(text.into())) {
+            self.settle(effect, &mut Vec::new(), &mut None);
+        }
     }
 }
 
@@ -293,106 +295,10 @@ fn send_of(effects: Vec<Effect>) -> Option<Outgoing> {
     })
 }
 
-/// A fresh id, also as a header value.
-fn new_id() -> Option<(Box<str>, HeaderValue)> {
-    let mut random = [0; ID_BYTES];
-    getrandom::fill(&mut random).ok()?;
-    let id = URL_SAFE_NO_PAD.encode(random);
-    let header = HeaderValue::from_str(&id).ok()?;
-    Some((id.into(), header))
-}
-
 /// No code panics while it holds one of these locks; were it ever to, the value would still be whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use crate::transport::testing::{Fake, reaches};
-    use guesthouse_protocol::TransportKind;
-    use guesthouse_protocol::message::parse;
-
-    const IDLE: Duration = Duration::from_secs(60);
-    const BOTH: Accepts = Accepts { json: true, events: true };
-
-    async fn opened(fake: &Arc<Fake>, sessions: &Sessions) -> Arc<Session> {
-        let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
-        let mut peer = Peer::new(config);
-        let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-        let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
-        let id = call.id;
-        let outcome = fake.run(&Endpoint::Merged, *call, None).await;
-        peer.finish(id, outcome);
-        let id = sessions.reserve().unwrap().open(Endpoint::Merged, peer).unwrap();
-        sessions.find(id.to_str().unwrap(), &Endpoint::Merged).unwrap()
-    }
-
-    fn receive(fake: &Arc<Fake>, session: &Arc<Session>, message: &str) -> Received {
-        let incoming = parse(message.as_bytes(), &guesthouse_protocol::ParseLimits::default()).unwrap();
-        session.receive(fake, incoming, None, BOTH).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_session_expires_when_it_is_idle_and_not_while_a_call_runs() {
-        let fake = Fake::new(Config::default());
-        let sessions = Sessions::new(10, IDLE);
-        let session = opened(&fake, &sessions).await;
-        let len = || lock(&sessions.table).open.len();
-        let later = Instant::now() + IDLE * 2;
-        let wait = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#;
-        let Received::Exchange(mut exchange) = receive(&fake, &session, wait) else { panic!("there is no exchange") };
-        sessions.sweep(later);
-        assert_eq!(len(), 1);
-        fake.release.add_permits(1);
-        assert!(exchange.end().await.is_some());
-        sessions.sweep(Instant::now() + IDLE / 2);
-        assert_eq!(len(), 1);
-        sessions.sweep(later);
-        assert_eq!(len(), 0);
-        // Whoever holds it still cannot use it.
-        let incoming = parse(wait.as_bytes(), &guesthouse_protocol::ParseLimits::default()).unwrap();
-        assert!(session.receive(&fake, incoming, None, BOTH).is_err());
-    }
-
-    #[tokio::test]
-    async fn a_place_that_was_kept_and_not_used_is_free_again() {
-        let sessions = Sessions::new(1, IDLE);
-        let place = sessions.reserve();
-        assert!(place.is_some());
-        assert!(sessions.reserve().is_none());
-        drop(place);
-        let fake = Fake::new(Config::default());
-        opened(&fake, &sessions).await;
-        assert!(sessions.reserve().is_none());
-        sessions.close_all();
-        assert!(sessions.reserve().is_some());
-    }
-
-    #[tokio::test]
-    async fn a_batch_is_answered_when_its_last_call_ends_or_is_cancelled() {
-        let fake = Fake::new(Config::default());
-        let sessions = Sessions::new(1, IDLE);
-        let session = opened(&fake, &sessions).await;
-        lock(&session.state).peer = {
-            let config = fake.peer_config(&Endpoint::Merged, TransportKind::Http).unwrap();
-            let mut peer = Peer::new(config);
-            let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-            let Some(Effect::Run(call)) = peer.receive(initialize).into_iter().next() else { panic!("initialize is not run") };
-            let id = call.id;
-            peer.finish(id, fake.run(&Endpoint::Merged, *call, None).await);
-            peer
-        };
-        let batch = r#"[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}},{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}]"#;
-        let Received::Exchange(mut exchange) = receive(&fake, &session, batch) else { panic!("there is no exchange") };
-        reaches(&fake.begun, 4).await;
-        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
-        assert!(matches!(receive(&fake, &session, cancel), Received::Nothing));
-        let answer = exchange.end().await.unwrap();
-        let answer = std::str::from_utf8(&answer.message).unwrap();
-        assert!(answer.starts_with('[') && answer.contains("\"id\":3") && !answer.contains("\"id\":2"), "{answer}");
-        assert!(lock(&session.state).running.is_empty());
-    }
-}
+mod tests;

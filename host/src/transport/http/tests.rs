@@ -2,7 +2,11 @@
 
 mod client;
 mod faults;
+mod legacy;
 mod lifetime;
+mod questions;
+mod streams;
+mod subscriptions;
 
 use crate::config::Mode;
 use crate::config::units::{Size, Span};

@@ -26,7 +26,19 @@ struct Answer {
 #[data]
 struct Confirmation {
     /// Whether to go on.
-    confirm: bool,
+    ok: bool,
+}
+
+#[data]
+struct Color {
+    /// A color.
+    color: String,
+}
+
+#[data]
+struct Context {
+    /// What to keep in mind.
+    context: String,
 }
 
 #[data]
@@ -113,7 +125,7 @@ pub fn with_state(ctx: &Ctx) -> Result<&'static str> {
     let answer = ctx.elicit::<Confirmation>("confirm", "Shall we go on?").map_err(|open| open.with_state(STATE))?;
     ensure!(ctx.state().as_deref() == Some(STATE), "The state was lost.");
     match answer {
-        Elicited::Accept(Confirmation { confirm: true }) => Ok("Confirmed, state-ok"),
+        Elicited::Accept(Confirmation { ok: true }) => Ok("Confirmed, state-ok"),
         Elicited::Accept(_) | Elicited::Decline | Elicited::Cancel => Ok("Not confirmed, state-ok"),
     }
 }
@@ -131,7 +143,7 @@ pub fn three_at_once(ctx: &Ctx) -> Result<String> {
 
 pub fn two_rounds(ctx: &Ctx) -> Result<String> {
     let first = ctx.elicit::<Name>("step1", "Step 1: what is your name?").map_err(|open| open.with_state("round 1"))?;
-    let second = ctx.elicit::<Answer>("step2", "Step 2: which value?").map_err(|open| open.with_state("round 2"))?;
+    let second = ctx.elicit::<Color>("step2", "Step 2: which color?").map_err(|open| open.with_state("round 2"))?;
     Ok(format!("{} {}", completed(first)?, completed(second)?))
 }
 
@@ -147,8 +159,8 @@ pub fn what_the_client_can(ctx: &Ctx) -> Result<String> {
 }
 
 pub fn context(ctx: &Ctx) -> Result<String> {
-    match ctx.elicit::<Answer>("user_context", "What is this about?")? {
-        Elicited::Accept(Answer { value }) => Ok(format!("Keep this in mind: {value}")),
+    match ctx.elicit::<Context>("user_context", "What is this about?")? {
+        Elicited::Accept(Context { context }) => Ok(format!("Keep this in mind: {context}")),
         Elicited::Decline | Elicited::Cancel => Ok("There is no context.".into()),
     }
 }

@@ -151,7 +151,7 @@ impl Conformance {
     #[tool]
     fn test_reconnection(ctx: &Ctx) -> &'static str {
         ctx.progress(0.0, Some(1.0), Some("Started"));
-        sleep(PAUSE * 10);
+        sleep(PAUSE * 40);
         "Reconnection test completed"
     }
 

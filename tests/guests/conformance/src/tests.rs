@@ -66,7 +66,7 @@ fn rounds_follow_each_other() {
 
 #[test]
 fn lost_state_is_noticed() {
-    let accept = [("confirm", r#"{"action":"accept","content":{"confirm":true}}"#)];
+    let accept = [("confirm", r#"{"action":"accept","content":{"ok":true}}"#)];
     answered(&accept, Some("waiting for a confirmation"));
     let call = || testing::call(&Conformance, "test_input_required_result_request_state", "{}").unwrap();
     assert_eq!(call().text(), "Confirmed, state-ok");

@@ -2,17 +2,13 @@
 
 use super::super::serve_on;
 use crate::config::Config;
-use crate::transport::testing::{Fake, call};
+use crate::transport::testing::{Fake, PATIENCE, call};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-
-/// Nothing here takes long; a test that hangs should say where.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct TestServer {
     pub(super) fake: Arc<Fake>,

@@ -1,0 +1,158 @@
+//! What works on a task: the run that became it, and each run after its questions were answered.
+
+use super::{Answer, Running};
+use crate::dispatch::news::News;
+use crate::dispatch::questions::Asking;
+use crate::dispatch::seat::Seat;
+use crate::dispatch::tools::{Answered, answered, not_found};
+use crate::guest::{self, Allowance};
+use crate::registry::{View, ViewTool};
+use crate::tasks::{self, Handover, Tasks};
+use futures_util::FutureExt;
+use guesthouse_protocol::model::Reply;
+use guesthouse_protocol::model::tasks::Over;
+use guesthouse_protocol::{CallContext, Failure, Outcome};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long a task waits for a guest that is busy, before it tries again.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
+
+/// All that work on tasks needs, so that it can go on without the request.
+#[derive(Clone)]
+pub(in crate::dispatch) struct Desk {
+    pub(in crate::dispatch) news: Arc<News>,
+    pub(in crate::dispatch) tasks: Arc<Tasks>,
+    pub(in crate::dispatch) rounds_max: u32,
+}
+
+/// One run.
+struct Run {
+    view: Arc<View>,
+    tool: String,
+    context: CallContext,
+    answer: Running,
+}
+
+/// What follows a run.
+enum Next {
+    /// Nothing.
+    Done,
+    /// Another one, at once.
+    Again,
+    /// Another one, when there may be room.
+    Later,
+}
+
+impl Desk {
+    /// Works on a task: goes on with a run that began as a call, or begins one.
+    pub(super) fn begin(&self, id: &Arc<str>, guest: Arc<str>, running: Option<Running>) {
+        // The task does not keep alive what it belongs to.
+        let (news, tasks) = (self.news.clone(), Arc::downgrade(&self.tasks));
+        let (rounds_max, of) = (self.rounds_max, id.clone());
+        let mut running = running;
+        self.tasks.work_on(id, guest, async move {
+            loop {
+                let run = match tasks.upgrade() {
+                    Some(tasks) => Desk { news: news.clone(), tasks, rounds_max }.run(&of, running.take()),
+                    None => return,
+                };
+                let Some(Run { view, tool, context, answer }) = run else { return };
+                let answer = answer.await;
+                let Some(tasks) = tasks.upgrade() else { return };
+                let desk = Desk { news: news.clone(), tasks, rounds_max };
+                match desk.conclude(&of, &view, &tool, &context, answer).await {
+                    Next::Done => return,
+                    Next::Again => {}
+                    Next::Later => {
+                        drop(desk);
+                        sleep(BUSY_PAUSE).await;
+                    }
+                }
+            }
+        });
+    }
+
+    /// The next run of a task, on what is served now; `None` if the task is over by now.
+    fn run(&self, id: &Arc<str>, running: Option<Running>) -> Option<Run> {
+        let record = self.tasks.record(id, None, |record| {
+            let arguments = if running.is_some() { String::new() } else { record.work.arguments.clone() };
+            let context = record.work.context.clone();
+            record.task.live().is_some().then(|| (record.owner.endpoint.clone(), record.work.tool.clone(), context, arguments))
+        });
+        let (endpoint, tool, context, arguments) = record.flatten()?;
+        let Some(view) = self.news.registry.load().view(&endpoint).cloned() else {
+            self.end(id, &context, Err(not_found(&tool)));
+            return None;
+        };
+        let answer = match running {
+            Some(running) => running,
+            None => match view.tool(&tool).and_then(|named| self.start(id, named, &context, arguments)) {
+                Some(answer) => answer,
+                None => {
+                    self.end(id, &context, Err(not_found(&tool)));
+                    return None;
+                }
+            },
+        };
+        Some(Run { view, tool, context, answer })
+    }
+
+    fn start(&self, id: &Arc<str>, named: &ViewTool, context: &CallContext, arguments: String) -> Option<Running> {
+        let own_name = named.tool()?.listed.name.clone();
+        let version = named.guest.version.clone();
+        let allowance = Allowance::of_call(version.limits());
+        allowance.become_task(version.limits());
+        let seat = Seat::silent(context.clone()).handed(Handover::of_task(&self.tasks, id));
+        Some(version.call_tool_within(seat.of(self.news.voice(&named.guest)), allowance, own_name, arguments).boxed())
+    }
+
+    /// Takes in how a run ended.
+    async fn conclude(&self, id: &str, view: &View, tool: &str, context: &CallContext, answer: Answer) -> Next {
+        let Some(named) = view.tool(tool) else {
+            self.end(id, context, Err(not_found(tool)));
+            return Next::Done;
+        };
+        if matches!(answer, Err(guest::Failure::Busy)) {
+            return Next::Later;
+        }
+        match answered(named, tool, answer).await {
+            Ok(Answered::Result(result)) => self.end(id, context, Ok(Reply::Tool(result))),
+            Ok(Answered::Job(job)) => self.tasks.is_job(id, job),
+            Ok(Answered::Asks(required)) => {
+                let round = self.tasks.record(id, None, |record| record.work.context.rounds.round).unwrap_or_default();
+                let round = round.saturating_add(1);
+                let asking = Asking {
+                    guest: &named.guest,
+                    kind: "tool",
+                    name: tool,
+                    revision: context.revision,
+                    round,
+                    rounds_max: self.rounds_max,
+                };
+                let asked = asking.checked(required).and_then(|mut asked| {
+                    asked.fit(context.revision, &context.client_capabilities)?;
+                    Ok(asked)
+                });
+                match asked.map(|asked| self.tasks.ask(id, asked)) {
+                    Ok(tasks::Asking::Again) => return Next::Again,
+                    Ok(tasks::Asking::Waiting | tasks::Asking::Over) => {}
+                    Err(failure) => self.end(id, context, Err(failure)),
+                }
+            }
+            Err(failure) => self.end(id, context, Err(failure)),
+        }
+        Next::Done
+    }
+
+    /// Ends a task as the call would have ended.
+    pub(super) fn end(&self, id: &str, context: &CallContext, outcome: Outcome) {
+        self.tasks.end(id, Over::of(outcome, context.revision));
+    }
+}
+
+/// What a guest that is not there (any more) makes of a task.
+pub(super) fn guest_gone(guest: &str) -> Failure {
+    Failure::InvalidParams(format!("The guest `{guest}`, which works on the task, is not served any more"))
+}
