@@ -11,6 +11,7 @@ mod questions;
 mod seat;
 mod tasks;
 mod tools;
+mod validate;
 mod watch;
 
 #[cfg(test)]

@@ -65,7 +65,17 @@ const TOOLS: &[&str] = &[
     "schema-invalid",
     "schema-far-reference",
     "header-invalid",
+    "schema-verbatim",
+    "schema-slow",
+    "trace",
 ];
+
+/// Ten things of which each is ten times the next, on every level of the value.
+const SLOW: &str = r##"{"type":"object","$defs":{
+    "a":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},
+    "b":{"anyOf":[{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"}]},
+    "c":{"additionalProperties":{"$ref":"#/$defs/a"},"minProperties":1}
+},"additionalProperties":{"$ref":"#/$defs/a"}}"##;
 
 /// What a tool says its arguments are; most take anything.
 fn input_schema(tool: &str) -> &'static str {
@@ -75,6 +85,8 @@ fn input_schema(tool: &str) -> &'static str {
         "schema-invalid" => r#"{"type":"object","properties":{"a":{"type":"text"}}}"#,
         "schema-far-reference" => r#"{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}"#,
         "header-invalid" => r#"{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}"#,
+        "schema-verbatim" => r#"{"x":12345678901234567890.00,"type":"object","properties":{"b":{},"a":{"\u0064efault":1e2}}}"#,
+        "schema-slow" => SLOW,
         _ => r#"{"type":"object"}"#,
     }
 }
@@ -180,6 +192,10 @@ impl Tools for Hostile {
                 let id = context::request().map(|request| request.id);
                 let answer = context::answer("key").map(|answer| answer.map_err(|error| error.code));
                 text(format!("{id:?} {answer:?} {:?} {}", context::state(), context::time_left_ms() > 0))
+            }
+            "trace" => {
+                let request = context::request().map(|request| (request.traceparent, request.meta));
+                text(format!("{request:?}"))
             }
             "not-found" => Err(Error::NotFound(arguments)),
             "invalid-params" => Err(Error::InvalidParams(arguments)),
