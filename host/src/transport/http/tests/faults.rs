@@ -1,7 +1,7 @@
 //! Clients that break off, send nonsense, or come in great numbers.
 
-use super::client::{PATIENCE, TestServer, request};
-use crate::transport::testing::{call, reaches};
+use super::client::{TestServer, request};
+use crate::transport::testing::{PATIENCE, call, reaches};
 use tokio::time::timeout;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
