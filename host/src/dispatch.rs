@@ -41,6 +41,9 @@ use watch::Teller;
 /// When a client whose call found no room may come back, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
+/// Longest name or URI that is shown in the log, so that what went wrong with it is shown, too.
+const NAME_SHOWN_BYTES_MAX: usize = 256;
+
 /// A notification on its way to the client, ahead of the response of the call that sent it.
 pub struct Frame {
     /// One JSON-RPC message, unframed.
@@ -258,9 +261,9 @@ impl Scope<'_> {
 /// The failure table of the host: what the protocol is told of a call that failed. Details go to the log alone.
 fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Failure {
     let of = || format!("{kind} `{name}` of guest `{}`", guest.name);
-    let internal = |kind: InternalKind, what: &str| {
-        tracing::error!(guest = %guest.name, version = %guest.version.digest(), "{} {what}: {failure}", of());
-        Failure::Internal { kind, text: format!("{} {what}", of()) }
+    let internal = |internal: InternalKind, what: &str| {
+        report(guest, kind, name, &format!("{what}: {failure}"));
+        Failure::Internal { kind: internal, text: format!("{} {what}", of()) }
     };
     match &failure {
         guest::Failure::Guest(error) => match error {
@@ -289,9 +292,14 @@ fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Fa
 
 /// The guest's answer breaks the contract or its own schema; where and how is for the log.
 fn bad_output(guest: &Loaded, kind: &str, name: &str, problem: &str) -> Failure {
-    tracing::error!(guest = %guest.name, version = %guest.version.digest(), "{kind} `{name}` gave an invalid answer: {problem}");
+    report(guest, kind, name, &format!("gave an invalid answer: {problem}"));
     Failure::Internal {
         kind: InternalKind::InvalidOutput,
         text: format!("{kind} `{name}` of guest `{}` gave an invalid answer", guest.name),
     }
+}
+
+/// Says in the log what became of a call. The name may be a client's own words, and the rest a guest's.
+fn report(guest: &Loaded, kind: &str, name: &str, what: &str) {
+    guest.version.report(&format!("{kind} `{}` {what}", guest::clean(name, NAME_SHOWN_BYTES_MAX)));
 }

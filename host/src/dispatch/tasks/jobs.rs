@@ -81,7 +81,7 @@ impl Scope<'_> {
     /// Ends a job that nobody will ask about.
     pub(super) async fn end_job(&self, guest: &Arc<Loaded>, context: CallContext, job: String) {
         if let Err(failure) = guest.version.cancel_task(Seat::silent(context).of(self.voice(guest)), job).await {
-            tracing::warn!(guest = %guest.name, "a job that no client can follow cannot be cancelled: {failure}");
+            guest.version.report(&format!("a job that no client can follow cannot be cancelled: {failure}"));
         }
     }
 

@@ -14,10 +14,11 @@ struct Confirmation {
     confirm: bool,
 }
 
+/// What the suite answers to both questions.
 #[data]
-struct Text {
-    /// Any text.
-    text: String,
+struct Named {
+    /// Any name.
+    name: String,
 }
 
 /// Waits, and reports how far it is.
@@ -39,11 +40,11 @@ pub fn confirm_delete(ctx: &Ctx, filename: &str) -> Result<String> {
 }
 
 pub fn two_questions(ctx: &Ctx) -> Result<String> {
-    let questions = (ctx.elicit::<Text>("first", "The first text?"), ctx.elicit::<Text>("second", "The second text?"));
+    let questions = (ctx.elicit::<Named>("first", "The first name?"), ctx.elicit::<Named>("second", "The second name?"));
     let (first, second) = ctx.together(questions)?;
-    let text = |answer| match answer {
-        Elicited::Accept(Text { text }) => text,
+    let name = |answer| match answer {
+        Elicited::Accept(Named { name }) => name,
         Elicited::Decline | Elicited::Cancel => "nothing".to_owned(),
     };
-    Ok(format!("{} and {}", text(first), text(second)))
+    Ok(format!("{} and {}", name(first), name(second)))
 }

@@ -56,6 +56,8 @@ const TOOLS: &[&str] = &[
     "print",
     "print-flood",
     "surroundings",
+    "work",
+    "progress-quick",
     "wrong-output",
     "without-output",
     "schema-no-json",
@@ -219,6 +221,16 @@ impl Tools for Hostile {
                 text("printed".into())
             }
             "surroundings" => surroundings(),
+            "work" => {
+                let turns = (0..arguments.parse().unwrap_or(10_000_000_u64)).fold(0_u64, |turns, _| black_box(turns + 1));
+                text(turns.to_string())
+            }
+            // What a quick loop does that reports each of its steps.
+            "progress-quick" => {
+                let steps = arguments.parse().unwrap_or(500_u32);
+                let sent = (1..=steps).all(|at| context::report_progress(at.into(), Some(steps.into()), None).is_ok());
+                text(sent.to_string())
+            }
             _ => Err(Error::NotFound(name)),
         }
     }
