@@ -15,9 +15,9 @@ struct Confirmation {
 }
 
 #[data]
-struct Text {
-    /// Any text.
-    text: String,
+struct Name {
+    /// A name.
+    name: String,
 }
 
 /// Waits, and reports how far it is.
@@ -39,11 +39,14 @@ pub fn confirm_delete(ctx: &Ctx, filename: &str) -> Result<String> {
 }
 
 pub fn two_questions(ctx: &Ctx) -> Result<String> {
-    let questions = (ctx.elicit::<Text>("first", "The first text?"), ctx.elicit::<Text>("second", "The second text?"));
-    let (first, second) = ctx.together(questions)?;
-    let text = |answer| match answer {
-        Elicited::Accept(Text { text }) => text,
-        Elicited::Decline | Elicited::Cancel => "nothing".to_owned(),
+    let questions = (ctx.elicit::<Name>("name", "What is your name?"), ctx.elicit::<Confirmation>("confirm", "Shall we go on?"));
+    let (name, confirmed) = ctx.together(questions)?;
+    let name = match name {
+        Elicited::Accept(Name { name }) => name,
+        Elicited::Decline | Elicited::Cancel => "nobody".to_owned(),
     };
-    Ok(format!("{} and {}", text(first), text(second)))
+    match confirmed {
+        Elicited::Accept(Confirmation { confirm: true }) => Ok(format!("{name} goes on")),
+        Elicited::Accept(_) | Elicited::Decline | Elicited::Cancel => Ok(format!("{name} stops")),
+    }
 }
