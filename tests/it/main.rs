@@ -8,4 +8,5 @@ mod matrix;
 mod questions;
 mod samples;
 mod support;
+mod tasks;
 mod tidy;
