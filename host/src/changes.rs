@@ -143,7 +143,15 @@ impl Hub {
         let queue = Arc::new(Queue::new(self.limits.queue_len_max, self.limits.queue_bytes_max, when_full));
         state.last_id = state.last_id.wrapping_add(1);
         let id = state.last_id;
-        let entry = Entry { endpoint, lists, queue: queue.clone(), is_subscription, watching: HashMap::new(), uri_bytes: 0, following: HashSet::new() };
+        let entry = Entry {
+            endpoint,
+            lists,
+            queue: queue.clone(),
+            is_subscription,
+            watching: HashMap::new(),
+            uri_bytes: 0,
+            following: HashSet::new(),
+        };
         state.listeners.insert(id, entry);
         Listener { hub: self.clone(), id, queue }
     }

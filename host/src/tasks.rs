@@ -13,8 +13,8 @@ use crate::config::tasks::TaskLimits;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::FutureExt;
-use guesthouse_protocol::model::tasks::{Live, Over, Stage};
 use guesthouse_protocol::model::Task;
+use guesthouse_protocol::model::tasks::{Live, Over, Stage};
 use guesthouse_protocol::{Failure, InternalKind, Revision};
 pub use handover::Handover;
 pub use questions::{Answered, Asking, Report, ReportedState};
@@ -180,8 +180,11 @@ impl Tasks {
     }
 
     fn end_record(&self, record: &mut Record, room: usize, over: Over) -> bool {
-        let over =
-            if over.bytes() <= room { over } else { internal(InternalKind::OutputTooLarge, "There was no room to keep the result of the task") };
+        let over = if over.bytes() <= room {
+            over
+        } else {
+            internal(InternalKind::OutputTooLarge, "There was no room to keep the result of the task")
+        };
         let reason = over.reason();
         let ended = record.task.advance((self.clock)(), |_| over.into());
         if ended {

@@ -38,12 +38,7 @@ impl Default for TaskLimits {
 impl TaskLimits {
     /// A limit of zero would refuse everything, which is never what was meant.
     pub(super) fn check(&self) -> Result<()> {
-        let positive = [
-            ("count", self.count as u64),
-            ("bytes", self.bytes.0),
-            ("ttl", self.ttl.0),
-            ("poll", self.poll.0),
-        ];
+        let positive = [("count", self.count as u64), ("bytes", self.bytes.0), ("ttl", self.ttl.0), ("poll", self.poll.0)];
         if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
             bail!("`tasks.{key}` must be more than 0");
         }

@@ -81,8 +81,7 @@ impl Scope<'_> {
         let context = seat.context_mut().clone();
         let (handover, allowance) = (Handover::of_call(), Allowance::of_call(limits));
         let caller = seat.handed(handover.clone()).of(self.voice(guest));
-        let mut running: Running =
-            guest.version.clone().call_tool_within(caller, allowance.clone(), own_name, arguments.clone()).boxed();
+        let mut running: Running = guest.version.clone().call_tool_within(caller, allowance.clone(), own_name, arguments.clone()).boxed();
         let mut job = None;
         if plan == Plan::Later
             && let Ok(answer) = timeout(self.dispatcher.task_after, &mut running).await

@@ -1,8 +1,8 @@
 //! One task as it is kept: whose it is, how it is, and what it takes to go on with it.
 
 use crate::registry::Endpoint;
-use guesthouse_protocol::model::{Rounds, Task};
 use guesthouse_protocol::model::questions::Asked;
+use guesthouse_protocol::model::{Rounds, Task};
 use guesthouse_protocol::{CallContext, Json, RpcError};
 use std::collections::HashSet;
 use std::sync::Arc;

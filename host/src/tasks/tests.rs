@@ -139,7 +139,9 @@ fn what_is_anothers_is_not_there() {
     }
     let elsewhere = Owner { endpoint: Endpoint::Guest("g".into()), ..owner("a") };
     let nobody = Owner { principal: None, ..owner("a") };
-    for (id, of, there) in [("1", owner("a"), true), ("1", owner("b"), false), ("1", elsewhere, false), ("1", nobody, false), ("9", owner("a"), false)] {
+    for (id, of, there) in
+        [("1", owner("a"), true), ("1", owner("b"), false), ("1", elsewhere, false), ("1", nobody, false), ("9", owner("a"), false)]
+    {
         assert_eq!(store.read(id, Some(&of), &mut |_| {}), there, "{id} {of:?}");
         assert_eq!(store.change(id, Some(&of), &mut |_, _| {}), there, "{id} {of:?}");
     }

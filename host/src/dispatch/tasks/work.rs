@@ -123,8 +123,14 @@ impl Desk {
             Ok(Answered::Asks(required)) => {
                 let round = self.tasks.record(id, None, |record| record.work.context.rounds.round).unwrap_or_default();
                 let round = round.saturating_add(1);
-                let asking =
-                    Asking { guest: &named.guest, kind: "tool", name: tool, revision: context.revision, round, rounds_max: self.rounds_max };
+                let asking = Asking {
+                    guest: &named.guest,
+                    kind: "tool",
+                    name: tool,
+                    revision: context.revision,
+                    round,
+                    rounds_max: self.rounds_max,
+                };
                 let asked = asking.checked(required).and_then(|mut asked| {
                     asked.fit(context.revision, &context.client_capabilities)?;
                     Ok(asked)

@@ -1,6 +1,6 @@
 //! Every state, every step: what is possible, and what the task is then.
 
-#![expect(clippy::panic, reason = "a test may stop at a surprise")]
+#![expect(clippy::panic, clippy::indexing_slicing, reason = "a test may stop at a surprise")]
 
 use serde_json::json;
 
