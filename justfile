@@ -24,6 +24,10 @@ conformance:
 clients:
     tests/clients/run
 
+# One fuzz target for so many seconds; the targets are the files of host/protocol/fuzz/fuzz_targets.
+fuzz target seconds="600":
+    host/protocol/fuzz/run {{target}} {{seconds}}
+
 # Rewrite the protocol transcripts from what the code does now; read the diff before committing it.
 bless:
     BLESS=1 cargo test -p guesthouse-protocol

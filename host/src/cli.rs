@@ -11,7 +11,7 @@ mod up;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -91,7 +91,9 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<ExitCode> {
     let filter = EnvFilter::try_new(&cli.log).with_context(|| format!("`--log {}` is no log filter; try `info` or `debug`", cli.log))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    // A file or a collector that the log goes to has no use for colours.
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).with_target(false).init();
     match cli.command {
         Command::Up(command) => block_on(command.run()),
         Command::Serve(command) => block_on(command.run()),

@@ -3,6 +3,7 @@
 //! Everything here is a plain value with a finite default. An unknown key is an error that names the key, and
 //! every flag of the command line is one of these keys in kebab case.
 
+mod check;
 pub mod discover;
 pub mod paths;
 pub mod seal;
@@ -10,6 +11,7 @@ pub mod streams;
 pub mod tasks;
 pub mod units;
 
+use crate::guest::CallLimits;
 use anyhow::{Context, Result, anyhow, bail};
 use indexmap::IndexMap;
 use seal::SealConfig;
@@ -20,9 +22,6 @@ use units::{Size, Span};
 
 /// Name of the configuration file.
 pub const FILE_NAME: &str = "guesthouse.toml";
-
-/// The address that is listened on unless another is given.
-pub const DEFAULT_LISTEN: &str = "127.0.0.1:8642";
 
 /// Everything that `guesthouse.toml` can say.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -130,7 +129,8 @@ pub struct Limits {
     pub requests: usize,
     /// Most requests in flight on one stdio or in-process connection, or in one session.
     pub requests_per_peer: usize,
-    /// How long a client may take to send an HTTP request's header section.
+    /// How long a client may take to send an HTTP request's header section, counted from the end of the one before: so
+    /// also how long a connection may be idle. Clients that keep connections for later rely on more than a minute.
     pub header_time: Span,
     /// How long a client may take to send an HTTP body.
     pub body_time: Span,
@@ -170,7 +170,7 @@ impl Default for Limits {
             connections: 4_096,
             requests: 4_096,
             requests_per_peer: 256,
-            header_time: Span(10_000),
+            header_time: Span(75_000),
             body_time: Span(30_000),
             write_time: Span(60_000),
             sessions: 10_000,
@@ -227,17 +227,19 @@ pub struct GuestLimits {
 }
 
 impl Default for GuestLimits {
+    /// What a call may use by default is said in one place, with the limits that are enforced.
     fn default() -> Self {
+        let limits = CallLimits::default();
         Self {
-            memory: Size(64 << 20),
-            cpu: Span(10_000),
-            wall: Span(30_000),
-            task: Span(3_600_000),
-            output: Size(4 << 20),
-            table: 20_000,
-            logs: 1_000,
-            progress: 1_000,
-            concurrency: 64,
+            memory: Size(limits.memory_bytes as u64),
+            cpu: Span(limits.cpu_ms),
+            wall: Span(limits.wall_ms),
+            task: Span(limits.task_wall_ms),
+            output: Size(limits.output_bytes as u64),
+            table: limits.table_elements,
+            logs: limits.log_lines,
+            progress: limits.progress,
+            concurrency: limits.concurrency,
         }
     }
 }
@@ -272,31 +274,11 @@ impl Config {
             }
         }
         config.limits.check()?;
+        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name))?;
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;
         Ok(config)
-    }
-}
-
-impl Limits {
-    /// A limit of zero would refuse everything, which is never what was meant.
-    fn check(&self) -> Result<()> {
-        let positive = [
-            ("message", self.message.0),
-            ("depth", self.depth as u64),
-            ("connections", self.connections as u64),
-            ("requests", self.requests as u64),
-            ("requests_per_peer", self.requests_per_peer as u64),
-            ("page", self.page as u64),
-            ("queue", self.queue as u64),
-            ("request_ids", self.request_ids as u64),
-            ("question_time", self.question_time.0),
-        ];
-        if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            bail!("`limits.{key}` must be more than 0");
-        }
-        Ok(())
     }
 }
 

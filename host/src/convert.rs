@@ -1,7 +1,7 @@
 //! Between the contract's types and the protocol's: the only code, with the dispatcher, that knows both.
 //!
-//! What a guest hands over is checked on the way: JSON must be JSON, and a name that the protocol requires must be
-//! there. What is wrong is named by its path, so that the guest's author finds it.
+//! What a guest hands over is checked on the way: JSON must be JSON, and `_meta` an object. What is wrong is named by its
+//! path, so that the guest's author finds it.
 
 use crate::guest::bindings::{completion, context, lifecycle, prompts, resources, tools, types};
 use guesthouse_protocol::model;

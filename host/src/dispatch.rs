@@ -11,6 +11,7 @@ mod questions;
 mod seat;
 mod tasks;
 mod tools;
+mod validate;
 mod watch;
 
 #[cfg(test)]
@@ -39,6 +40,9 @@ use watch::Teller;
 
 /// When a client whose call found no room may come back, in seconds.
 const RETRY_AFTER_S: u32 = 1;
+
+/// Longest name or URI that is shown in the log, so that what went wrong with it is shown, too.
+const NAME_SHOWN_BYTES_MAX: usize = 256;
 
 /// A notification on its way to the client, ahead of the response of the call that sent it.
 pub struct Frame {
@@ -257,9 +261,9 @@ impl Scope<'_> {
 /// The failure table of the host: what the protocol is told of a call that failed. Details go to the log alone.
 fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Failure {
     let of = || format!("{kind} `{name}` of guest `{}`", guest.name);
-    let internal = |kind: InternalKind, what: &str| {
-        tracing::error!(guest = %guest.name, version = %guest.version.digest(), "{} {what}: {failure}", of());
-        Failure::Internal { kind, text: format!("{} {what}", of()) }
+    let internal = |internal: InternalKind, what: &str| {
+        report(guest, kind, name, &format!("{what}: {failure}"));
+        Failure::Internal { kind: internal, text: format!("{} {what}", of()) }
     };
     match &failure {
         guest::Failure::Guest(error) => match error {
@@ -270,6 +274,10 @@ fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Fa
                 Err(bad) => bad_output(guest, kind, name, &bad.to_string()),
             },
             types::Error::Internal(_) => internal(InternalKind::HandlerError, "failed"),
+            // The contract promises the author a line in the log where a code is not the guest's to use.
+            types::Error::Rpc(error) if guesthouse_protocol::failure::is_reserved(error.code) => {
+                internal(InternalKind::HandlerError, "failed with an error code that the protocol reserves")
+            }
             types::Error::Rpc(error) => match error.data.clone().map(|data| convert::json(data, "rpc.data")).transpose() {
                 Ok(data) => Failure::Rpc(RpcError { code: error.code, message: error.message.clone(), data }),
                 Err(bad) => bad_output(guest, kind, name, &bad.to_string()),
@@ -288,9 +296,14 @@ fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Fa
 
 /// The guest's answer breaks the contract or its own schema; where and how is for the log.
 fn bad_output(guest: &Loaded, kind: &str, name: &str, problem: &str) -> Failure {
-    tracing::error!(guest = %guest.name, version = %guest.version.digest(), "{kind} `{name}` gave an invalid answer: {problem}");
+    report(guest, kind, name, &format!("gave an invalid answer: {problem}"));
     Failure::Internal {
         kind: InternalKind::InvalidOutput,
         text: format!("{kind} `{name}` of guest `{}` gave an invalid answer", guest.name),
     }
+}
+
+/// Says in the log what became of a call. The name may be a client's own words, and the rest a guest's.
+fn report(guest: &Loaded, kind: &str, name: &str, what: &str) {
+    guest.version.report(&format!("{kind} `{}` {what}", guest::clean(name, NAME_SHOWN_BYTES_MAX)));
 }

@@ -17,13 +17,15 @@ mod load;
 pub(crate) mod log;
 pub(crate) mod manifest;
 mod schedule;
+mod shares;
 mod state;
+mod turns;
 mod version;
 
 pub use allowance::Allowance;
 pub use cache::CodeCache;
 pub use calls::Caller;
-pub use engine::{EngineLimits, Engines, SizeClass};
+pub use engine::{EngineLimits, Engines, MEMORY_BYTES_MAX, SizeClass, TABLE_ELEMENTS_MAX};
 pub use failure::Failure;
 pub use limits::CallLimits;
 pub use load::{LoadError, Settings, load_bytes, load_file, read_component};

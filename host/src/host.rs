@@ -2,7 +2,7 @@
 
 use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
-use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings};
+use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings, clean};
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,6 +14,9 @@ use tokio::task::JoinSet;
 
 /// Compiled code that is kept on disk; the oldest goes first.
 const CODE_CACHE_BYTES_MAX: u64 = 2 << 30;
+
+/// Longest reason why a guest is not served; it may quote the guest.
+const ERROR_BYTES_MAX: usize = 4 << 10;
 
 /// A component to be served, and how.
 #[derive(Clone, Debug)]
@@ -56,9 +59,9 @@ impl Host {
     /// if none is left.
     pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
-        let cache = CodeCache::open(&paths::cache()?.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg)?;
+        let cache = code_cache();
         let started_with = guests.len();
-        let loaded = load_all(&engines, &cache, &config, guests).await?;
+        let loaded = load_all(&engines, cache.as_ref(), &config, guests).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
@@ -100,8 +103,20 @@ impl Host {
     }
 }
 
+/// The folder of compiled code. Without one, guests are compiled at every start: slower, and no reason not to serve them.
+fn code_cache() -> Option<CodeCache> {
+    let opened = paths::cache().and_then(|folder| CodeCache::open(&folder.join("code"), CODE_CACHE_BYTES_MAX).map_err(anyhow::Error::msg));
+    opened
+        .inspect_err(|error| {
+            tracing::warn!(
+                "compiled code is not kept, and guests are compiled anew at each start: {error:#} (XDG_CACHE_HOME chooses the folder)"
+            );
+        })
+        .ok()
+}
+
 /// Loads all guests side by side, since each may have to be compiled.
-async fn load_all(engines: &Engines, cache: &CodeCache, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
+async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
     let total = guests.len();
     let mut loading = JoinSet::new();
     for guest in guests {
@@ -117,7 +132,7 @@ async fn load_all(engines: &Engines, cache: &CodeCache, config: &Config, guests:
     while let Some(outcome) = loading.join_next().await {
         match outcome.context("loading a guest stopped unexpectedly").flatten() {
             Ok(guest) => loaded.push(Arc::new(guest)),
-            Err(error) => failed.push(format!("{error:#}")),
+            Err(error) => failed.push(clean(&format!("{error:#}"), ERROR_BYTES_MAX)),
         }
     }
     if loaded.is_empty() {
@@ -129,10 +144,10 @@ async fn load_all(engines: &Engines, cache: &CodeCache, config: &Config, guests:
     Ok(loaded)
 }
 
-fn settings(guest: &GuestSource, cache: &CodeCache) -> Result<Settings> {
+fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> {
     let config_json = serde_json::to_string(&guest.config.config)
         .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-    Ok(Settings { name: guest.name.clone(), config_json, limits: call_limits(&guest.config.limits), cache: Some(cache.clone()) })
+    Ok(Settings { name: guest.name.clone(), config_json, limits: call_limits(&guest.config.limits), cache: cache.cloned() })
 }
 
 fn call_limits(limits: &GuestLimits) -> CallLimits {
@@ -145,6 +160,7 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
         table_elements: limits.table,
         output_bytes: bytes(limits.output),
         log_lines: limits.logs,
+        progress: limits.progress,
         concurrency: limits.concurrency,
         ..CallLimits::default()
     }

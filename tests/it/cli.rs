@@ -45,6 +45,22 @@ fn a_tool_is_called_and_its_result_printed() {
 }
 
 #[test]
+fn without_a_folder_for_compiled_code_guests_are_served_and_the_log_is_plain() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let output = Command::new(PROGRAM)
+        .args(["call", shown(&component(TEXTKIT)), "word_count", r#"{"text":"a b"}"#])
+        .env("XDG_CACHE_HOME", &file)
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("XDG_CACHE_HOME") && said.contains(shown(&file)), "{said}");
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+}
+
+#[test]
 fn wrong_calls_are_explained() {
     let file = component(TEXTKIT);
     refused(&["call", shown(&file), "word_count", "{"], &["not JSON"]);
@@ -142,10 +158,13 @@ fn names_that_collide_are_refused_with_both_owners() {
 fn a_guest_whose_language_is_missing_is_skipped_and_the_rest_served() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(component(TEXTKIT), folder.path().join("here.wasm")).unwrap();
-    for (project, file, content) in
-        [("gone", "go.mod", "module gone\n"), ("node", "package.json", r#"{"name":"node","dependencies":{"@guesthouse/sdk":"*"}}"#)]
-    {
-        std::fs::create_dir(folder.path().join(project)).unwrap();
+    for (project, file, content) in [
+        ("gone", "go.mod", "module gone\n"),
+        ("gone-and-rust", "Cargo.toml", ""),
+        ("gone-and-rust", "go.mod", ""),
+        ("node", "package.json", r#"{"name":"node","dependencies":{"@guesthouse/sdk":"*"}}"#),
+    ] {
+        std::fs::create_dir_all(folder.path().join(project)).unwrap();
         std::fs::write(folder.path().join(project).join(file), content).unwrap();
     }
     // No program is found in an empty PATH, and the end of the input ends the host.
@@ -162,7 +181,7 @@ fn a_guest_whose_language_is_missing_is_skipped_and_the_rest_served() {
     let output = host.wait_with_output().unwrap();
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    for part in ["skipped: guest `gone`", "skipped: guest `node`", "not installed"] {
+    for part in ["skipped: guest `gone`", "skipped: guest `node`", "not installed", "gone-and-rust holds both"] {
         assert!(said.contains(part), "{said}");
     }
     // Names are prefixed although one guest is left: installing Go later must not rename its tools.

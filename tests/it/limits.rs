@@ -6,6 +6,22 @@ use guesthouse::config::{Config, GuestLimits};
 use guesthouse::host::Host;
 use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+/// Collects what the host logs.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 const HOSTILE: &str = "tests/guests/hostile";
 
@@ -68,6 +84,25 @@ async fn looping_guests_do_not_starve_other_calls() {
     for running in loops {
         running.abort();
     }
+}
+
+#[tokio::test]
+async fn what_a_guest_says_of_a_failure_is_one_bounded_line_of_the_log() {
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    let host = Host::start(Config::default(), vec![source(HOSTILE)]).await.unwrap();
+    // The guest's error repeats the text of the arguments.
+    let client = host.connect(None).unwrap();
+    let asked = client.request("tools/call", json!({ "name": "internal", "arguments": { "x": "y".repeat(100_000) } })).await.unwrap();
+    assert_eq!(asked["error"]["data"]["type"], "handler_error");
+    drop(guard);
+    let bytes = sink.0.lock().unwrap().clone();
+    let said = String::from_utf8(bytes).unwrap();
+    let failed: Vec<&str> = said.lines().filter(|line| line.contains("internal")).collect();
+    assert_eq!(failed.len(), 1, "{said}");
+    assert!(failed[0].len() < 8 << 10 && failed[0].contains("bytes more"), "{}", failed[0].len());
 }
 
 #[tokio::test]

@@ -1,11 +1,15 @@
 //! Integration tests: the whole host, over every transport.
 
+mod apps;
 mod changes;
 mod cli;
 mod dispatch;
+mod faults;
+mod fuzz_seeds;
 mod limits;
 mod matrix;
 mod questions;
+mod rules;
 mod samples;
 mod support;
 mod tasks;

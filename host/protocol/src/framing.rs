@@ -91,9 +91,14 @@ pub fn write_event(out: &mut Vec<u8>, id: Option<&str>, message: &[u8]) {
     if let Some(id) = id {
         write_field(out, "id", id.as_bytes());
     }
-    for line in message.split(|byte| *byte == b'\n') {
+    let mut rest = message;
+    // A carriage return ends a line for a reader of events, with or without a line feed.
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        let (line, tail) = rest.split_at(at);
         write_field(out, "data", line);
+        rest = tail.strip_prefix(b"\r\n").or(tail.get(1..)).unwrap_or_default();
     }
+    write_field(out, "data", rest);
     out.push(b'\n');
 }
 
@@ -182,6 +187,16 @@ mod tests {
         write_event(&mut out, None, br#"{"a":1}"#);
         write_event(&mut out, Some("7-0"), b"{}");
         assert_eq!(String::from_utf8_lossy(&out), "data: {\"a\":1}\n\nid: 7-0\ndata: {}\n\n");
+        for (message, expected) in [
+            ("{\n}", "data: {\ndata: }\n\n"),
+            ("{\r\n}", "data: {\ndata: }\n\n"),
+            ("{\r}\r", "data: {\ndata: }\ndata: \n\n"),
+            ("", "data: \n\n"),
+        ] {
+            out.clear();
+            write_event(&mut out, None, message.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&out), expected);
+        }
         let mut out = Vec::new();
         write_priming_event(&mut out, "7-1", 500);
         write_named_event(&mut out, "endpoint", "/message");

@@ -4,10 +4,75 @@ use std::time::Instant;
 
 use wasmtime::component::{HasData, Linker};
 
-use crate::guest::State;
 use crate::guest::bindings::context::{self, LogLevel, ProgressError, RequestInfo};
 use crate::guest::bindings::types::RpcError;
-use crate::guest::log::clean;
+use crate::guest::log::{Bucket, clean};
+use crate::guest::{CallContext, CallLimits, State};
+
+/// A progress report: how far, of how much, and what is being done.
+type Report = (f64, Option<f64>, Option<String>);
+
+/// The progress reports of one call, as far as they are limited.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    left: u32,
+    per_s: u32,
+    bucket: Bucket,
+    newest: f64,
+    /// The newest report that found no room; it is sent when the call ends.
+    kept: Option<Report>,
+    /// Why nothing more is sent: the client did not ask for it, or is gone.
+    refused: Option<ProgressError>,
+}
+
+impl Progress {
+    pub(crate) fn new(limits: &CallLimits) -> Progress {
+        let per_s = limits.progress_per_s;
+        Progress { left: limits.progress, per_s, bucket: Bucket::full(per_s), newest: f64::NEG_INFINITY, kept: None, refused: None }
+    }
+
+    /// Sends a report, or keeps it where there are too many.
+    async fn report(&mut self, context: &mut dyn CallContext, report: Report) -> Result<(), ProgressError> {
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
+        if report.0 <= self.newest {
+            return Err(ProgressError::NotIncreasing);
+        }
+        // The last one belongs to the end of the call.
+        if self.left <= 1 || !self.bucket.take(self.per_s, Instant::now()) {
+            self.newest = report.0;
+            self.kept = Some(report);
+            return Ok(());
+        }
+        self.send(context, report).await
+    }
+
+    /// Sends the report that was kept, so that a client sees the end of a progress however fast it was made.
+    pub(crate) async fn finish(&mut self, context: &mut dyn CallContext) {
+        if let Some(report) = self.kept.take()
+            && self.left > 0
+        {
+            // A client that is gone or never asked misses nothing.
+            let _ = self.send(context, report).await;
+        }
+    }
+
+    async fn send(&mut self, context: &mut dyn CallContext, report: Report) -> Result<(), ProgressError> {
+        let (progress, total, message) = report;
+        let sent = context.progress(progress, total, message).await;
+        match sent {
+            Ok(()) => {
+                self.kept = None;
+                self.newest = progress;
+                self.left = self.left.saturating_sub(1);
+            }
+            Err(ProgressError::NotIncreasing) => {}
+            Err(refused @ (ProgressError::NotRequested | ProgressError::Closed)) => self.refused = Some(refused),
+        }
+        sent
+    }
+}
 
 struct View<'a>(&'a mut State);
 
@@ -35,16 +100,10 @@ impl context::Host for View<'_> {
         if !progress.is_finite() {
             return Err(ProgressError::NotIncreasing);
         }
-        let per_s = self.0.limits().progress_per_s;
-        let message = message.map(|text| cut(text, self.0.limits().progress_message_bytes));
         let total = total.filter(|total| total.is_finite());
-        if self.0.in_callback && !self.0.progress.take(per_s, Instant::now()) {
-            return Ok(());
-        }
-        match self.0.callback_context() {
-            Some(context) => context.progress(progress, total, message).await,
-            None => Err(ProgressError::Closed),
-        }
+        let message = message.map(|text| cut(text, self.0.limits().progress_message_bytes));
+        let Some((context, sent)) = self.0.reporting() else { return Err(ProgressError::Closed) };
+        sent.report(context, (progress, total, message)).await
     }
 
     async fn log(&mut self, level: LogLevel, logger: Option<String>, data: String) {

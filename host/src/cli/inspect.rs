@@ -1,6 +1,6 @@
 //! `guesthouse inspect`: what a component exports, imports and offers.
 //!
-//! Exports, imports and sizes are read from the file. Only the names of tools, prompts and resources need the guest's own
+//! Exports, imports and sizes are read from the file. Only the names of tools, prompts and templates need the guest's own
 //! list functions; they run in the sandbox, and `--static` leaves them out.
 
 use super::print;

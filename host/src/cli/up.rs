@@ -2,7 +2,7 @@
 
 use super::{ServerFlags, serve, tell};
 use crate::build::{self, BuildContext, MissingTool};
-use crate::config::discover::{Source, discover};
+use crate::config::discover::{Found, Source, discover};
 use crate::config::{Config, GuestConfig, Prefix, paths};
 use crate::host::{GuestSource, Host};
 use anyhow::{Context, Result, bail};
@@ -29,10 +29,14 @@ impl Up {
         let folder = if self.dir.is_file() { self.dir.parent().unwrap_or(Path::new(".")) } else { &self.dir };
         let mut config = Config::read_in(folder)?;
         self.server.apply(&mut config);
-        let found = named(discover(&self.dir)?, &config)?;
+        let Found { guests, skipped } = discover(&self.dir)?;
+        for reason in &skipped {
+            tell(&format!("skipped: {reason}"));
+        }
+        let found = named(guests, &config, !skipped.is_empty())?;
         // A port that is taken is said before minutes are spent on building.
         let listener = if self.stdio { None } else { Some(serve::bind(config.server.listen)?) };
-        let total = found.len();
+        let total = found.len() + skipped.len();
         // Whether names are prefixed follows from what is there, not from which toolchains are installed today.
         if config.server.prefix == Prefix::Auto && total > 1 {
             config.server.prefix = Prefix::Always;
@@ -52,8 +56,9 @@ impl Up {
     }
 }
 
-/// Gives guests that the configuration names by their file the configured name.
-fn named(found: BTreeMap<String, Source>, config: &Config) -> Result<BTreeMap<String, Source>> {
+/// Gives guests that the configuration names by their file the configured name. One that is configured and not there may be
+/// among those that were skipped.
+fn named(found: BTreeMap<String, Source>, config: &Config, skipped: bool) -> Result<BTreeMap<String, Source>> {
     let mut guests = BTreeMap::new();
     let configured: Vec<(String, PathBuf)> =
         config.guest.iter().filter_map(|(name, guest)| Some((name.clone(), guest.file.as_ref()?.canonicalize().ok()?))).collect();
@@ -70,6 +75,7 @@ fn named(found: BTreeMap<String, Source>, config: &Config) -> Result<BTreeMap<St
                 let file = file.canonicalize().with_context(|| format!("cannot open `{}` of guest `{name}`", file.display()))?;
                 guests.insert(name.clone(), Source::File(file));
             }
+            None if !guests.contains_key(name) && skipped => tell(&format!("not served: guest `{name}` of guesthouse.toml was not found")),
             None if !guests.contains_key(name) => {
                 bail!("guesthouse.toml configures the guest `{name}`, but there is none of that name here and it has no `file`");
             }

@@ -1,7 +1,7 @@
 //! Which guests a folder holds, and what they are called.
 
 use crate::build::Project;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,15 @@ impl Source {
     }
 }
 
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The guests, by name.
+    pub guests: BTreeMap<String, Source>,
+    /// What looks like a guest, or may hold some, and cannot be served: each a sentence with the path and the reason.
+    pub skipped: Vec<String>,
+}
+
 /// Whether `name` can be a guest's name: `[a-z][a-z0-9-]{0,31}`.
 pub fn is_guest_name(name: &str) -> bool {
     name.len() <= NAME_LEN_MAX
@@ -56,21 +65,28 @@ pub fn guest_name_from(text: &str) -> Option<String> {
 /// Finds the guests at `path`: one component, one project, or a folder with any number of them, up to three levels deep.
 ///
 /// A guest below a folder is called after its path below it, joined by hyphens (`rust-textkit`); a component after its
-/// stem. The search stops at a project file and skips dot-folders, `target` and `node_modules`.
-pub fn discover(path: &Path) -> Result<BTreeMap<String, Source>> {
+/// stem. The search stops at a project file and skips dot-folders, `target` and `node_modules`. What is wrong with one
+/// guest is no reason not to serve the others: it is an error only at `path` itself, and if nothing else is found.
+pub fn discover(path: &Path) -> Result<Found> {
     let path = path.canonicalize().with_context(|| format!("cannot open `{}`", path.display()))?;
-    let mut found = BTreeMap::new();
+    let mut found = Found::default();
     if path.is_file() {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        insert(&mut found, &[stem], Source::File(path))?;
+        let name = name_of(&[stem], &path)?;
+        found.insert(name, Source::File(path))?;
         return Ok(found);
     }
     if let Some(project) = Project::detect(&path)? {
-        insert(&mut found, &[project.name()], Source::Project(project))?;
+        let name = name_of(&[project.name()], &path)?;
+        found.insert(name, Source::Project(project))?;
         return Ok(found);
     }
-    search(&path, &mut Vec::new(), &mut found)?;
-    if found.is_empty() {
+    let entries = entries(&path)?;
+    found.search(entries, &mut Vec::new())?;
+    if found.guests.is_empty() && !found.skipped.is_empty() {
+        bail!("nothing in `{}` can be served: {}", path.display(), found.skipped.join("; "));
+    }
+    if found.guests.is_empty() {
         bail!(
             "`{}` holds no guest: no .wasm file, and no folder with a Cargo.toml, go.mod or package.json, at most {DEPTH_MAX} levels deep",
             path.display()
@@ -79,44 +95,82 @@ pub fn discover(path: &Path) -> Result<BTreeMap<String, Source>> {
     Ok(found)
 }
 
-fn search(folder: &Path, below: &mut Vec<String>, found: &mut BTreeMap<String, Source>) -> Result<()> {
+/// What is in a folder, in the order of names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = || format!("cannot read the folder `{}`", folder.display());
-    for entry in std::fs::read_dir(folder).with_context(unreadable)? {
-        let path = entry.with_context(unreadable)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with('.') || name == "target" || name == "node_modules" {
-            continue;
-        }
-        if path.is_dir() {
-            below.push(name);
-            match Project::detect(&path)? {
-                Some(project) => insert(found, below, Source::Project(project))?,
-                None if below.len() < DEPTH_MAX => search(&path, below, found)?,
-                None => {}
-            }
-            below.pop();
-        } else if path.extension().is_some_and(|extension| extension == "wasm") {
-            below.push(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
-            insert(found, below, Source::File(path))?;
-            below.pop();
-        }
-    }
-    Ok(())
+    let entries = std::fs::read_dir(folder).with_context(unreadable)?;
+    let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>().with_context(unreadable)?;
+    paths.sort();
+    Ok(paths)
 }
 
-fn insert(found: &mut BTreeMap<String, Source>, parts: &[String], source: Source) -> Result<()> {
+/// The name of the guest at these parts of a path.
+fn name_of(parts: &[String], path: &Path) -> Result<String> {
     let text = parts.join("-");
-    let Some(name) = guest_name_from(&text) else {
-        bail!("no guest name can be made of `{text}` (`{}`); rename it so that it begins with a letter", source.path().display());
-    };
-    if let Some(other) = found.get(&name) {
-        bail!("`{}` and `{}` would both be called `{name}`; rename one of them", other.path().display(), source.path().display());
+    guest_name_from(&text)
+        .ok_or_else(|| anyhow!("no guest name can be made of `{text}` (`{}`); rename it so that it begins with a letter", path.display()))
+}
+
+impl Found {
+    /// Looks through a folder's entries; `below` leads to them from where the search began.
+    fn search(&mut self, entries: Vec<PathBuf>, below: &mut Vec<String>) -> Result<()> {
+        for path in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with('.') || name == "target" || name == "node_modules" {
+                continue;
+            }
+            if path.is_dir() {
+                below.push(name);
+                let searched = self.search_folder(path, below);
+                below.pop();
+                searched?;
+            } else if path.extension().is_some_and(|extension| extension == "wasm") {
+                below.push(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+                let named = name_of(below, &path);
+                below.pop();
+                if let Some(name) = self.or_skip(named) {
+                    self.insert(name, Source::File(path))?;
+                }
+            }
+        }
+        Ok(())
     }
-    if found.len() >= GUESTS_MAX {
-        bail!("more than {GUESTS_MAX} guests were found, up to `{}`; serve a folder with fewer", source.path().display());
+
+    fn search_folder(&mut self, path: PathBuf, below: &mut Vec<String>) -> Result<()> {
+        let detected = Project::detect(&path);
+        match self.or_skip(detected) {
+            None => {}
+            Some(Some(project)) => {
+                if let Some(name) = self.or_skip(name_of(below, &path)) {
+                    self.insert(name, Source::Project(project))?;
+                }
+            }
+            Some(None) if below.len() < DEPTH_MAX => {
+                if let Some(entries) = self.or_skip(entries(&path)) {
+                    self.search(entries, below)?;
+                }
+            }
+            Some(None) => {}
+        }
+        Ok(())
     }
-    found.insert(name, source);
-    Ok(())
+
+    /// What was found, or nothing and one more reason.
+    fn or_skip<T>(&mut self, found: Result<T>) -> Option<T> {
+        found.map_err(|error| self.skipped.push(format!("{error:#}"))).ok()
+    }
+
+    /// Adds a guest. Two of one name are an error: whichever was left out, the other would answer in its place.
+    fn insert(&mut self, name: String, source: Source) -> Result<()> {
+        if let Some(other) = self.guests.get(&name) {
+            bail!("`{}` and `{}` would both be called `{name}`; rename one of them", other.path().display(), source.path().display());
+        }
+        if self.guests.len() >= GUESTS_MAX {
+            bail!("more than {GUESTS_MAX} guests were found, up to `{}`; serve a folder with fewer", source.path().display());
+        }
+        self.guests.insert(name, source);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -148,7 +202,7 @@ mod tests {
             "a/b/c/d/go.mod",
             "README.md",
         ]);
-        let names: Vec<String> = discover(root.path()).unwrap().into_keys().collect();
+        let names: Vec<String> = discover(root.path()).unwrap().guests.into_keys().collect();
         assert_eq!(names, ["go-textkit", "js-textkit", "rust-textkit", "weather-report"]);
     }
 
@@ -156,9 +210,9 @@ mod tests {
     fn a_project_and_a_file_are_guests_by_themselves() {
         let root = tree(&["hello/Cargo.toml", "x.wasm"]);
         let project = discover(&root.path().join("hello")).unwrap();
-        assert!(matches!(project.get("hello"), Some(Source::Project(_))), "{project:?}");
+        assert!(matches!(project.guests.get("hello"), Some(Source::Project(_))), "{project:?}");
         let file = discover(&root.path().join("x.wasm")).unwrap();
-        assert!(matches!(file.get("x"), Some(Source::File(_))), "{file:?}");
+        assert!(matches!(file.guests.get("x"), Some(Source::File(_))), "{file:?}");
     }
 
     #[test]
@@ -168,12 +222,45 @@ mod tests {
             (&["a-b.wasm", "a_b.wasm"], "would both be called `a-b`"),
             (&["123.wasm"], "begins with a letter"),
             (&["both/go.mod", "both/Cargo.toml"], "unclear how to build"),
+            (&["go.mod", "Cargo.toml", "other/go.mod"], "unclear how to build"),
         ] {
             let root = tree(files);
             let error = format!("{:#}", discover(root.path()).unwrap_err());
             assert!(error.contains(part), "{error}");
         }
         assert!(format!("{:#}", discover(Path::new("no/such/folder")).unwrap_err()).contains("no/such/folder"));
+    }
+
+    #[test]
+    fn one_bad_guest_is_skipped_with_its_path_and_reason_and_the_others_are_found() {
+        let root = tree(&[
+            "both/Cargo.toml",
+            "both/package.json",
+            "deep/both/go.mod",
+            "deep/both/Cargo.toml",
+            "123.wasm",
+            "9/go.mod",
+            "good.wasm",
+        ]);
+        let found = discover(root.path()).unwrap();
+        assert_eq!(found.guests.into_keys().collect::<Vec<_>>(), ["good"]);
+        let said = found.skipped.join("\n");
+        for part in ["/both holds both Cargo.toml and package.json", "/deep/both holds both Cargo.toml and go.mod", "123.wasm", "`9`"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert_eq!(found.skipped.len(), 4);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_skipped() {
+        let root = tree(&["good.wasm"]);
+        let mut found = Found::default();
+        // As if it had been removed, or closed, after its name was read.
+        let gone = root.path().join("gone");
+        assert!(found.search_folder(gone.clone(), &mut vec!["gone".into()]).is_ok());
+        found.search(vec![root.path().join("good.wasm")], &mut Vec::new()).unwrap();
+        assert!(found.guests.contains_key("good"));
+        assert!(matches!(found.skipped.as_slice(), [said] if said.contains(&gone.display().to_string())), "{:?}", found.skipped);
     }
 
     #[test]

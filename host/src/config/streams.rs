@@ -1,7 +1,8 @@
 //! Table `[streams]`: what is sent without being asked for each time, and streams that can be taken up again.
 
+use super::check::{count, or_none, size, span, within};
 use super::units::{Size, Span};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::Deserialize;
 
 /// Table `[streams]`: bounds of subscriptions and of the event streams of HTTP.
@@ -65,16 +66,23 @@ impl Default for StreamLimits {
 impl StreamLimits {
     /// Times of zero would make the host busy with nothing, and a queue of zero would lose every change.
     pub(super) fn check(&self) -> Result<()> {
-        let positive = [
-            ("listen_time", self.listen_time.0),
-            ("queue", self.queue as u64),
-            ("queue_bytes", self.queue_bytes.0),
-            ("keep_alive", self.keep_alive.0),
-            ("stream_time", self.stream_time.0),
+        let bounds = [
+            or_none(count("listeners", self.listeners)),
+            or_none(count("listeners_per_peer", self.listeners_per_peer)),
+            span("listen_time", self.listen_time),
+            or_none(count("uris", self.uris)),
+            or_none(size("uri_bytes", self.uri_bytes)),
+            count("queue", self.queue),
+            size("queue_bytes", self.queue_bytes),
+            span("keep_alive", self.keep_alive),
+            or_none(span("stream_after", self.stream_after)),
+            span("stream_time", self.stream_time),
+            or_none(span("retry", self.retry)),
+            or_none(count("replay", self.replay)),
+            or_none(size("replay_bytes", self.replay_bytes)),
+            or_none(size("replay_total", self.replay_total)),
+            or_none(span("replay_time", self.replay_time)),
         ];
-        if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            bail!("`streams.{key}` must be more than 0");
-        }
-        Ok(())
+        within("streams", &bounds)
     }
 }

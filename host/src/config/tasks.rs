@@ -1,5 +1,6 @@
 //! Table `[tasks]`: when a call becomes a task, and what is kept of tasks.
 
+use super::check::{count, or_none, size, span, within};
 use super::units::{Size, Span};
 use anyhow::{Result, bail};
 use serde::Deserialize;
@@ -36,12 +37,17 @@ impl Default for TaskLimits {
 }
 
 impl TaskLimits {
-    /// A limit of zero would refuse everything, which is never what was meant.
+    /// Refuses what cannot work.
     pub(super) fn check(&self) -> Result<()> {
-        let positive = [("count", self.count as u64), ("bytes", self.bytes.0), ("ttl", self.ttl.0), ("poll", self.poll.0)];
-        if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            bail!("`tasks.{key}` must be more than 0");
-        }
+        let bounds = [
+            or_none(span("after", self.after)),
+            count("count", self.count),
+            size("bytes", self.bytes),
+            span("ttl", self.ttl),
+            span("ttl_max", self.ttl_max),
+            span("poll", self.poll),
+        ];
+        within("tasks", &bounds)?;
         if self.ttl.0 > self.ttl_max.0 {
             bail!("`tasks.ttl` must not be more than `tasks.ttl_max`");
         }

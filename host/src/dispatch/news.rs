@@ -15,6 +15,9 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 
+/// Longest reason that is shown in the log; it may quote the guest.
+const ERROR_SHOWN_BYTES_MAX: usize = 4 << 10;
+
 /// What is served now, and who is told when it changes.
 pub(super) struct News {
     pub(super) registry: ArcSwap<Registry>,
@@ -69,7 +72,8 @@ impl News {
             while let Some(changed) = news.next_turn(&guest) {
                 // A guest's own announcement is passed on in any case: what clients know may be older than the last list.
                 if let Err(error) = news.renew(&guest, changed).await {
-                    tracing::error!(guest = %guest, "its lists have changed and cannot be asked again; the old ones stay: {error:#}");
+                    let error = guest::clean(&format!("{error:#}"), ERROR_SHOWN_BYTES_MAX);
+                    tracing::error!(guest = %guest, "its lists have changed and cannot be asked again; the old ones stay: {error}");
                 }
                 news.tell(&guest, changed);
             }

@@ -2,7 +2,7 @@
 //!
 //! In the handshake era the peer keeps the answers; in the modern era the client does, sealed.
 
-use super::{Scope, bad_output};
+use super::{Scope, bad_output, report};
 use crate::convert;
 use crate::guest::bindings::types;
 use crate::registry::Loaded;
@@ -106,7 +106,7 @@ impl Turn<'_> {
         let open: Vec<(String, Expected)> = asked.questions.iter().map(|asked| (asked.key.clone(), expected(&asked.question))).collect();
         let token = self.bound(|to| self.scope.dispatcher.states.seal(to, &rounds, &open, now_s()));
         let token = token.map_err(|error| {
-            tracing::error!(guest = %guest.name, "{kind} `{name}` cannot ask the client: {error:#}");
+            report(guest, kind, name, &format!("cannot ask the client: {error:#}"));
             let text = format!("{kind} `{name}` of guest `{}` holds more than can be kept while the client is asked", guest.name);
             Failure::Internal { kind: InternalKind::OutputTooLarge, text }
         })?;
@@ -152,12 +152,12 @@ impl Asking<'_> {
     pub(super) fn checked(&self, required: types::InputRequired) -> Result<InputRequired, Failure> {
         let Asking { guest, kind, name, revision, round, rounds_max } = *self;
         if round > rounds_max {
-            tracing::error!(guest = %guest.name, "{kind} `{name}` asked the client more than {rounds_max} times");
+            report(guest, kind, name, &format!("asked the client more than {rounds_max} times"));
             let text = format!("{kind} `{name}` of guest `{}` asked the client too often", guest.name);
             return Err(Failure::Internal { kind: InternalKind::TooManyRounds, text });
         }
         let mut asked = convert::input_required(required).map_err(|bad| bad_output(guest, kind, name, &bad.to_string()))?;
-        asked.check().inspect_err(|failure| tracing::error!(guest = %guest.name, "{kind} `{name}`: {failure:?}"))?;
+        asked.check().inspect_err(|failure| report(guest, kind, name, &format!("cannot ask the client: {failure:?}")))?;
         if revision.era() == Era::Handshake {
             name_elicitations(&mut asked).map_err(|error| bad_output(guest, kind, name, &format!("{error:#}")))?;
         }

@@ -86,7 +86,7 @@ impl Scope<'_> {
         if plan == Plan::Later
             && let Ok(answer) = timeout(self.dispatcher.task_after, &mut running).await
         {
-            match answered(named, name, answer) {
+            match answered(named, name, answer).await {
                 Ok(Answered::Job(own)) => job = Some(own),
                 answered => return reply(answered, named, turn),
             }
@@ -117,7 +117,7 @@ impl Scope<'_> {
                 Err(Failure::Busy { retry_after_s: RETRY_AFTER_S })
             }
             // It goes on as a call, for as long as a call may.
-            (Err(Full), None, Plan::Later) => reply(answered(named, name, running.await), named, turn),
+            (Err(Full), None, Plan::Later) => reply(answered(named, name, running.await).await, named, turn),
             (Err(Full), None, Plan::Call | Plan::Now { .. }) => Err(Failure::Busy { retry_after_s: RETRY_AFTER_S }),
         }
     }

@@ -3,6 +3,7 @@
 use super::questions::Turn;
 use super::seat::Seat;
 use super::tasks::{Answer, Plan};
+use super::validate::{check_arguments, check_output};
 use super::{Line, Scope, bad_output, failed};
 use crate::convert;
 use crate::guest;
@@ -11,7 +12,6 @@ use crate::registry::{Tool, ViewTool};
 use guesthouse_protocol::Json;
 use guesthouse_protocol::model::{CallToolResult, Reply};
 use guesthouse_protocol::{Failure, Method, NotFound, Outcome};
-use serde_json::Value;
 
 /// What a tool answered, once it is known to be sound.
 pub(super) enum Answered {
@@ -30,12 +30,12 @@ impl Scope<'_> {
         let plan = self.plan(tool, name, seat.context_mut())?;
         let arguments: String = arguments.map_or_else(|| "{}".into(), |arguments| Box::<str>::from(arguments).into());
         let turn = self.turn(seat.context_mut(), Method::CallTool, name, || arguments.clone())?;
-        let outcome = match (check_arguments(tool, &arguments), plan) {
+        let outcome = match (check_arguments(tool, &arguments).await, plan) {
             (Err(failure), _) => Err(failure),
             (Ok(()), Plan::Call) => {
                 let context = named.guest.version.exports().tasks.then(|| seat.context_mut().clone());
                 let answer = named.guest.version.call_tool(seat.of(self.voice(&named.guest)), tool.listed.name.clone(), arguments).await;
-                match (answered(named, name, answer), context) {
+                match (answered(named, name, answer).await, context) {
                     (Ok(Answered::Job(job)), Some(context)) => Err(self.refuse_job(named, name, context, job).await),
                     (answered, _) => reply(answered, named, &turn),
                 }
@@ -56,7 +56,7 @@ pub(super) fn reply(answered: Result<Answered, Failure>, named: &ViewTool, turn:
 }
 
 /// Checks what a tool answered.
-pub(super) fn answered(named: &ViewTool, name: &str, answer: Answer) -> Result<Answered, Failure> {
+pub(super) async fn answered(named: &ViewTool, name: &str, answer: Answer) -> Result<Answered, Failure> {
     let guest = &named.guest;
     let tool = named.tool().ok_or_else(|| not_found(name))?;
     let outcome = answer.map_err(|failure| match failure {
@@ -64,7 +64,7 @@ pub(super) fn answered(named: &ViewTool, name: &str, answer: Answer) -> Result<A
         other => failed(guest, "tool", name, other),
     })?;
     match outcome {
-        tools::ToolOutcome::Complete(result) => checked(named, tool, name, result).map(Answered::Result),
+        tools::ToolOutcome::Complete(result) => checked(named, tool, name, result).await.map(Answered::Result),
         tools::ToolOutcome::InputRequired(required) => Ok(Answered::Asks(required)),
         tools::ToolOutcome::Task(_) if !guest.version.exports().tasks => {
             Err(bad_output(guest, "tool", name, "it has no `tasks` to ask about the task that it answered with"))
@@ -74,32 +74,13 @@ pub(super) fn answered(named: &ViewTool, name: &str, answer: Answer) -> Result<A
 }
 
 /// A result that is as the tool says that its results are.
-pub(super) fn checked(named: &ViewTool, tool: &Tool, name: &str, result: types::ToolResult) -> Result<CallToolResult, Failure> {
+pub(super) async fn checked(named: &ViewTool, tool: &Tool, name: &str, result: types::ToolResult) -> Result<CallToolResult, Failure> {
     let guest = &named.guest;
     let result = convert::tool_result(result).map_err(|bad| bad_output(guest, "tool", name, &bad.to_string()))?;
-    check_output(tool, &result).map_err(|problem| bad_output(guest, "tool", name, &problem))?;
+    check_output(tool, &result).await.map_err(|problem| bad_output(guest, "tool", name, &problem))?;
     Ok(result)
 }
 
 pub(super) fn not_found(name: &str) -> Failure {
     Failure::NotFound { kind: NotFound::Tool, name: name.into() }
-}
-
-fn check_arguments(tool: &Tool, arguments: &str) -> Result<(), Failure> {
-    let wrong = |pointer: String, message: String| Failure::InvalidArguments { pointer, message };
-    let value: Value = serde_json::from_str(arguments).map_err(|error| wrong(String::new(), error.to_string()))?;
-    tool.input.check(&value).map_err(|mismatch| wrong(mismatch.pointer, mismatch.message))
-}
-
-/// A result with an output schema must have structured content that fits, unless it is an error
-/// (`server/tools`, "Output Schema").
-fn check_output(tool: &Tool, result: &CallToolResult) -> Result<(), String> {
-    let Some(schema) = tool.output.as_ref().filter(|_| !result.is_error) else { return Ok(()) };
-    let Some(structured) = &result.structured_content else {
-        return Err("it has an output schema, and the result has no structured content".into());
-    };
-    let value: Value = serde_json::from_str(structured.get()).map_err(|error| format!("its structured content cannot be read: {error}"))?;
-    schema
-        .check(&value)
-        .map_err(|mismatch| format!("its structured content fails the output schema at `{}`: {}", mismatch.pointer, mismatch.message))
 }

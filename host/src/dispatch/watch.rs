@@ -1,7 +1,7 @@
 //! Who watches which resource: `resources/subscribe` and `resources/unsubscribe`, and what a guest hears of it.
 
 use super::news::News;
-use super::{Scope, failed};
+use super::{NAME_SHOWN_BYTES_MAX, Scope, failed};
 use crate::changes::{Hub, Listener, TooMany, Watched};
 use crate::guest;
 use crate::guest::bindings::types;
@@ -118,7 +118,10 @@ async fn tell_of_losses(hub: Arc<Hub>, news: Weak<News>) {
             }
             telling.spawn(async move {
                 if let Err(failure) = settle(&news, &watched).await {
-                    tracing::warn!(guest = %watched.guest, "could not be told that nobody watches `{}` any more: {failure}", watched.uri);
+                    // Both the client's words and the guest's.
+                    let uri = guest::clean(&watched.uri, NAME_SHOWN_BYTES_MAX);
+                    let failure = guest::clean(&failure.to_string(), NAME_SHOWN_BYTES_MAX);
+                    tracing::warn!(guest = %watched.guest, "could not be told that nobody watches `{uri}` any more: {failure}");
                 }
             });
         }

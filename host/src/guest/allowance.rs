@@ -65,21 +65,27 @@ const FAR: Duration = Duration::from_secs(100 * 366 * 86_400);
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_call_that_becomes_a_task_has_the_time_of_one() {
-        let limits = CallLimits { wall_ms: 30, cpu_ms: 10, task_wall_ms: 120, ..CallLimits::default() };
+    #[test]
+    fn a_call_that_becomes_a_task_has_the_time_of_one_from_its_start() {
+        let limits = CallLimits { wall_ms: 1_000, cpu_ms: 100, task_wall_ms: 60_000, ..CallLimits::default() };
         let call = Allowance::of_call(&limits);
-        let begun = Instant::now();
-        let waiting = tokio::spawn({
-            let call = call.clone();
-            async move { call.over().await }
-        });
-        // It waits for the end of the call already.
-        tokio::task::yield_now().await;
-        call.become_task(&limits);
-        assert_eq!(call.cpu(), Duration::from_millis(40));
-        waiting.await.unwrap();
-        assert!(begun.elapsed() >= Duration::from_millis(115), "{:?}", begun.elapsed());
+        let before = call.deadline();
+        call.clone().become_task(&limits);
+        assert_eq!(call.deadline() - before, Duration::from_secs(59));
+        assert_eq!(call.cpu(), Duration::from_secs(6));
+    }
+
+    #[tokio::test]
+    async fn time_that_is_given_can_be_waited_for_again() {
+        async fn is_over(call: &Allowance) -> bool {
+            let mut over = Box::pin(call.over());
+            std::future::poll_fn(|context| std::task::Poll::Ready(over.as_mut().poll(context).is_ready())).await
+        }
+        let limits = CallLimits { task_wall_ms: 3_600_000, ..CallLimits::default() };
+        let spent = Allowance::new(0, 1);
+        assert!(is_over(&spent).await);
+        spent.become_task(&limits);
+        assert!(!is_over(&spent).await);
     }
 
     #[test]

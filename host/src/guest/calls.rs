@@ -3,20 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::allowance::Allowance;
 use super::bindings::{completion, lifecycle, migration, prompts, resources, tasks, tools, types};
 use super::failure::{Failure, Stage, classify};
+use super::shares::Place;
 use super::state::{CallContext, State};
 use super::version::{Inner, Version};
 
 /// Host calls may carry this much beyond the output limit: the fixed parts of small results.
 const OUTPUT_SLACK_BYTES: usize = 16 << 10;
 
-/// How long a call waits for one of its guest's other calls to end before the answer is that the guest is busy.
+/// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
+/// guest is busy.
 const PERMIT_WAIT: Duration = Duration::from_millis(500);
 
 /// The caller's end of a call; None where no request is served, as for lists that are asked once per version.
@@ -44,7 +46,7 @@ macro_rules! callback {
                 };
                 let $store = &mut live.store;
                 let answer = $call.await;
-                live.finish(answer)
+                live.finish(answer).await
             })
             .await
     }};
@@ -60,7 +62,7 @@ impl Version {
                 Err(error) => return Err(live.fail(&error, Stage::Start)),
             };
             let answer = guest.call_describe(&mut live.store).await;
-            live.finish(answer.map(Ok::<_, types::Error>))
+            live.finish(answer.map(Ok::<_, types::Error>)).await
         })
         .await
     }
@@ -177,32 +179,38 @@ impl Version {
     {
         let version = &self.inner;
         let limits = &version.guest.limits;
-        let permit = permit(&version.permits).await?;
+        let admitted = admit(version).await?;
         let allowance = allowance.unwrap_or_else(|| Allowance::of_call(limits));
         let call = {
             let (version, allowance) = (Arc::clone(version), allowance.clone());
             async move {
                 // Both go last, after the instance that they stand for.
-                let _alive = (permit, version.engines.running());
+                let _alive = (admitted, version.engines.running());
                 let live = Live::start(&version, caller, allowance).await?;
                 body(live).await
             }
         };
         let schedule = version.engines.schedule();
-        schedule.run(call, &allowance).await
+        schedule.run(call, &allowance, &version.turns).await
     }
 }
 
-/// A place among the calls that may be alive. A burst of short calls waits for a moment; a guest that is full of long ones
-/// says so. The wait comes before the call's deadline starts, and how many wait is bounded by the requests in flight.
-async fn permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Failure> {
-    if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
-        return Ok(permit);
+/// A call's place among those of its guest, and in the pool of the engine.
+type Admitted = (OwnedSemaphorePermit, Place);
+
+/// Lets a call begin. A burst of short calls waits for a moment; a guest that is full of long ones says so. The wait comes
+/// before the call's deadline starts, and how many wait is bounded by the requests in flight.
+async fn admit(version: &Inner) -> Result<Admitted, Failure> {
+    if let Ok(permit) = Arc::clone(&version.permits).try_acquire_owned()
+        && let Some(place) = version.share.try_take()
+    {
+        return Ok((permit, place));
     }
-    match tokio::time::timeout(PERMIT_WAIT, Arc::clone(permits).acquire_owned()).await {
-        Ok(Ok(permit)) => Ok(permit),
-        Ok(Err(_)) | Err(_) => Err(Failure::Busy),
-    }
+    let both = async {
+        let permit = Arc::clone(&version.permits).acquire_owned().await.ok()?;
+        Some((permit, version.share.take().await))
+    };
+    tokio::time::timeout(PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)
 }
 
 /// An instance that has been initialised, in a store of its own.
@@ -243,13 +251,17 @@ impl Live {
         fail(&self.store, error, stage)
     }
 
-    /// Ends the call: announces its changes if it succeeded, and destroys the instance in any case.
-    fn finish<T: Outcome, E: GuestError>(mut self, answer: wasmtime::Result<Result<T, E>>) -> Result<T, Failure> {
-        let outcome = match answer {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => return Err(Failure::Guest(error.into_error())),
+    /// Ends the call: sends the progress that was kept back, announces its changes if it succeeded, and destroys the
+    /// instance in any case.
+    async fn finish<T: Outcome, E: GuestError>(mut self, answer: wasmtime::Result<Result<T, E>>) -> Result<T, Failure> {
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(error) => return Err(self.fail(&error, Stage::Callback)),
         };
+        if let Some((context, progress)) = self.store.data_mut().reporting() {
+            progress.finish(context).await;
+        }
+        let outcome = answer.map_err(|error| Failure::Guest(error.into_error()))?;
         let state = self.store.data_mut();
         if outcome.is_complete()
             && let Some(context) = state.context.as_deref_mut()

@@ -1,13 +1,20 @@
 //! The wasmtime engines, one for each size class of guests, with the settings that make fresh instances cheap.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use wasmtime::component::Linker;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use super::epoch::{Running, Ticker};
+use super::limits::CORE_INSTANCES_MAX;
 use super::schedule::Schedule;
+use super::shares::Shares;
 use super::state::State;
+
+/// Largest memory that a guest of this host can be given.
+pub const MEMORY_BYTES_MAX: usize = 512 << 20;
+/// Largest table that a guest of this host can be given.
+pub const TABLE_ELEMENTS_MAX: usize = 100_000;
 
 /// Limits of the engines, shared by all guests of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +31,8 @@ pub struct EngineLimits {
     pub table_elements_max: usize,
     /// Processor time that a call may use on its caller's thread before it moves to the batch threads.
     pub interactive_cpu_ms: u64,
-    /// Threads of the lowest priority that run long calls.
+    /// Threads of the lowest priority that run long calls; each guest has as many turns on them at a time.
     pub batch_threads: usize,
-    /// Long calls alive at a time; more wait, within their deadline.
-    pub batch_calls_max: usize,
 }
 
 impl Default for EngineLimits {
@@ -36,11 +41,10 @@ impl Default for EngineLimits {
             small_instances: 256,
             medium_instances: 128,
             large_instances: 64,
-            memory_bytes_max: 512 << 20,
-            table_elements_max: 100_000,
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            table_elements_max: TABLE_ELEMENTS_MAX,
             interactive_cpu_ms: 10,
             batch_threads: std::thread::available_parallelism().map_or(2, usize::from),
-            batch_calls_max: 64,
         }
     }
 }
@@ -94,12 +98,21 @@ impl SizeClass {
         }
     }
 
-    fn instances(self, limits: &EngineLimits) -> u32 {
-        match self {
+    /// Places in the pool of the class.
+    fn places(self, limits: &EngineLimits) -> u32 {
+        let instances = match self {
             SizeClass::Small => limits.small_instances,
             SizeClass::Medium => limits.medium_instances,
             SizeClass::Large => limits.large_instances,
-        }
+        };
+        instances.max(1)
+    }
+
+    /// How many places one instance of a component takes, from what the component needs; None if the whole pool has not
+    /// as many.
+    pub(crate) fn places_of(self, memories: u32, tables: u32, limits: &EngineLimits) -> Option<usize> {
+        let wanted = memories.div_ceil(MEMORIES_PER_PLACE).max(tables.div_ceil(TABLES_PER_PLACE)).max(1);
+        usize::try_from(wanted).ok().filter(|_| wanted <= self.places(limits))
     }
 }
 
@@ -113,8 +126,10 @@ impl std::fmt::Display for SizeClass {
 const GUEST_STACK_BYTES_MAX: usize = 1 << 20;
 /// Size of the stack that a call runs on; the host's own functions need the rest.
 const CALL_STACK_BYTES: usize = 2 << 20;
-/// Core instances and tables for each component instance in a pool, on average: adapters have some of their own.
-const POOL_PARTS_PER_INSTANCE: u32 = 4;
+/// Memories in a pool for each place. Nearly every component has one; one that has more takes several places.
+const MEMORIES_PER_PLACE: u32 = 2;
+/// Tables in a pool for each place: one for each of a component's modules, with adapters about ten.
+const TABLES_PER_PLACE: u32 = 16;
 /// Size of wasmtime's record of one instance; a large runtime imports and exports thousands of functions.
 const INSTANCE_RECORD_BYTES_MAX: usize = 4 << 20;
 
@@ -128,9 +143,9 @@ pub struct Engines {
 struct Inner {
     limits: EngineLimits,
     // Each is made when the first guest of its class is loaded: a pool is not free, and few hosts need all three.
-    small: OnceLock<ClassEngine>,
-    medium: OnceLock<ClassEngine>,
-    large: OnceLock<ClassEngine>,
+    small: Once<ClassEngine>,
+    medium: Once<ClassEngine>,
+    large: Once<ClassEngine>,
     ticker: Ticker,
     schedule: Schedule,
 }
@@ -139,6 +154,33 @@ struct Inner {
 pub(crate) struct ClassEngine {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
+    /// The places of the engine's pool: with one of them, a call finds all that it needs there.
+    pub(crate) places: Arc<Shares>,
+}
+
+/// A value that is made at its first use, by one user while the others wait for it.
+struct Once<T> {
+    made: OnceLock<T>,
+    making: Mutex<()>,
+}
+
+impl<T> Once<T> {
+    const fn new() -> Once<T> {
+        Once { made: OnceLock::new(), making: Mutex::new(()) }
+    }
+
+    /// The value; a failure to make it is this user's alone, and the next one tries again.
+    fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let value = make()?;
+        Ok(self.made.get_or_init(|| value))
+    }
 }
 
 impl Engines {
@@ -146,9 +188,7 @@ impl Engines {
     pub fn new(limits: EngineLimits) -> std::io::Result<Engines> {
         let ticker = Ticker::start()?;
         let schedule = Schedule::start(&limits)?;
-        Ok(Engines {
-            inner: Arc::new(Inner { limits, small: OnceLock::new(), medium: OnceLock::new(), large: OnceLock::new(), ticker, schedule }),
-        })
+        Ok(Engines { inner: Arc::new(Inner { limits, small: Once::new(), medium: Once::new(), large: Once::new(), ticker, schedule }) })
     }
 
     /// The limits that these engines were made with.
@@ -163,15 +203,13 @@ impl Engines {
             SizeClass::Medium => &self.inner.medium,
             SizeClass::Large => &self.inner.large,
         };
-        if let Some(made) = cell.get() {
-            return Ok(made);
-        }
-        // Two loads at once may both make an engine; one is then dropped unused.
-        let engine = Engine::new(&config(class, &self.inner.limits))?;
-        let linker = crate::capability::linker(&engine)?;
-        let made = cell.get_or_init(|| ClassEngine { engine, linker });
-        self.inner.ticker.add(class, &made.engine);
-        Ok(made)
+        cell.get(|| {
+            let engine = Engine::new(&config(class, &self.inner.limits))?;
+            let linker = crate::capability::linker(&engine)?;
+            self.inner.ticker.add(class, &engine);
+            let places = usize::try_from(class.places(&self.inner.limits)).unwrap_or(usize::MAX);
+            Ok(ClassEngine { engine, linker, places: Shares::new(places) })
+        })
     }
 
     /// Keeps the epoch ticking while the returned value lives.
@@ -201,19 +239,21 @@ fn config(class: SizeClass, limits: &EngineLimits) -> Config {
 }
 
 fn pool(class: SizeClass, limits: &EngineLimits) -> PoolingAllocationConfig {
-    let instances = class.instances(limits).max(1);
-    let parts = instances.saturating_mul(POOL_PARTS_PER_INSTANCE);
+    let places = class.places(limits);
+    // Core instances take nothing in a pool but their number, so each call can have all that its limits allow.
+    let core_instances = places.saturating_mul(u32::try_from(CORE_INSTANCES_MAX).unwrap_or(u32::MAX));
     // A wasm memory has at most 4 GiB, and a pool refuses to be built for more.
     let memory_bytes_max = limits.memory_bytes_max.min(4 << 30);
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(instances)
-        .total_core_instances(parts)
-        .total_memories(instances)
-        .total_tables(parts)
-        .total_stacks(instances)
+    pool.total_component_instances(places)
+        .total_core_instances(core_instances)
+        .total_memories(places.saturating_mul(MEMORIES_PER_PLACE))
+        .total_tables(places.saturating_mul(TABLES_PER_PLACE))
+        .total_stacks(places)
         .max_memory_size(memory_bytes_max)
         .table_elements(limits.table_elements_max)
         .max_tables_per_module(4)
+        .max_memories_per_module(MEMORIES_PER_PLACE)
         .max_component_instance_size(INSTANCE_RECORD_BYTES_MAX)
         .max_core_instance_size(INSTANCE_RECORD_BYTES_MAX)
         // Resetting a used slot by hand beats giving its pages back to the kernel, which interrupts the other
@@ -244,5 +284,80 @@ mod tests {
         for (bytes, memory, elements, class) in table {
             assert_eq!(SizeClass::of(bytes, memory, elements), class, "{bytes} {memory} {elements}");
         }
+    }
+    #[test]
+    fn a_value_is_made_once_and_again_only_after_a_failure() {
+        let once = Once::<usize>::new();
+        assert_eq!(once.get(|| Err("no")), Err("no"));
+        let made = std::sync::atomic::AtomicUsize::new(0);
+        let barrier = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let value = once.get(|| {
+                        let before = made.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        // The others come to the same point while this one works.
+                        (0..1_000).for_each(|_| std::thread::yield_now());
+                        Ok::<_, ()>(before)
+                    });
+                    assert_eq!(value, Ok(&0));
+                });
+            }
+        });
+        assert_eq!(made.into_inner(), 1);
+    }
+
+    /// A component of that many core modules, each with a memory or tables of its own.
+    fn component(modules: u32, memories: u64, tables: u32) -> Vec<u8> {
+        use wasm_encoder::{
+            Component, InstanceSection, MemorySection, MemoryType, Module, ModuleArg, ModuleSection, RefType, TableSection, TableType,
+        };
+        let mut component = Component::new();
+        for index in 0..modules {
+            let mut module = Module::new();
+            let mut table_section = TableSection::new();
+            for _ in 0..tables {
+                table_section.table(TableType { element_type: RefType::FUNCREF, table64: false, minimum: 1, maximum: None, shared: false });
+            }
+            module.section(&table_section);
+            let mut memory_section = MemorySection::new();
+            if u64::from(index) < memories {
+                memory_section.memory(MemoryType { minimum: 1, maximum: None, memory64: false, shared: false, page_size_log2: None });
+            }
+            module.section(&memory_section);
+            component.section(&ModuleSection(&module));
+        }
+        let mut instances = InstanceSection::new();
+        for index in 0..modules {
+            instances.instantiate(index, std::iter::empty::<(&str, ModuleArg)>());
+        }
+        component.section(&instances);
+        component.finish()
+    }
+
+    #[test]
+    fn a_pool_holds_all_its_places_whatever_the_components_are_made_of() {
+        let limits = EngineLimits { medium_instances: 6, ..EngineLimits::default() };
+        let engine = Engine::new(&config(SizeClass::Medium, &limits)).unwrap();
+        let linker = wasmtime::component::Linker::<()>::new(&engine);
+        for (modules, memories, tables, calls) in [(1, 1, 1, 6), (8, 1, 1, 6), (40, 1, 0, 6), (4, 4, 0, 3), (16, 1, 2, 3)] {
+            let code = wasmtime::component::Component::from_binary(&engine, &component(modules, memories, tables)).unwrap();
+            let needs = code.resources_required().unwrap();
+            let places = SizeClass::Medium.places_of(needs.num_memories, needs.num_tables, &limits).unwrap();
+            assert_eq!(6 / places, calls, "{modules} modules, {memories} memories");
+            let alive: Vec<_> = (0..calls)
+                .map(|call| {
+                    let mut store = wasmtime::Store::new(&engine, ());
+                    // Nothing runs, but the engine's settings want it said.
+                    store.set_epoch_deadline(1);
+                    let started = linker.instantiate(&mut store, &code);
+                    assert!(started.is_ok(), "{modules} modules, call {call}: {:?}", started.err());
+                    store
+                })
+                .collect();
+            drop(alive);
+        }
+        assert_eq!(SizeClass::Medium.places_of(13, 0, &limits), None);
     }
 }

@@ -2,6 +2,9 @@
 
 use wasmtime::ResourceLimiter;
 
+/// Core instances that a component may consist of; the pools of the engines are sized for as many in each call.
+pub(crate) const CORE_INSTANCES_MAX: usize = 64;
+
 /// Limits of one call, each finite. The unit stands last in the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallLimits {
@@ -30,7 +33,9 @@ pub struct CallLimits {
     pub log_data_bytes: usize,
     /// Log lines a second, counted over all calls of the guest together.
     pub log_lines_per_s: u32,
-    /// Progress reports a second within one call; more are dropped, but never the one after a pause.
+    /// Progress reports that one call sends. The last of them is kept for the newest report there is when the call ends.
+    pub progress: u32,
+    /// Progress reports a second within one call; of what comes faster, the newest is sent when the call ends.
     pub progress_per_s: u32,
     /// Length of the message in a progress report; what is longer is cut.
     pub progress_message_bytes: usize,
@@ -47,16 +52,17 @@ impl Default for CallLimits {
         CallLimits {
             wall_ms: 30_000,
             task_wall_ms: 3_600_000,
-            cpu_ms: 500,
+            cpu_ms: 10_000,
             memory_bytes: 64 << 20,
-            table_elements: 100_000,
-            core_instances: 64,
+            table_elements: 20_000,
+            core_instances: CORE_INSTANCES_MAX,
             handles: 4_096,
-            output_bytes: 1 << 20,
-            log_lines: 200,
+            output_bytes: 4 << 20,
+            log_lines: 1_000,
             log_line_bytes: 4 << 10,
             log_data_bytes: 64 << 10,
             log_lines_per_s: 500,
+            progress: 1_000,
             progress_per_s: 100,
             progress_message_bytes: 4 << 10,
             changes: 64,
@@ -89,7 +95,7 @@ impl Limiter {
         Limiter {
             memory_bytes_left: limits.memory_bytes,
             table_elements_left: limits.table_elements,
-            core_instances: limits.core_instances,
+            core_instances: limits.core_instances.min(CORE_INSTANCES_MAX),
             refused: false,
         }
     }

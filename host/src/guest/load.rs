@@ -10,7 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::CodeCache;
-use super::engine::Engines;
+use super::engine::{Engines, SizeClass};
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
@@ -38,7 +38,7 @@ pub struct Settings {
 /// Why a guest was not loaded. Displayed, it is one sentence: the file, the cause, the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The file, as the caller named it.
+    /// The file, as the caller named it, fit to be printed.
     pub file: String,
     /// What is wrong with it.
     pub cause: String,
@@ -56,7 +56,7 @@ impl std::error::Error for LoadError {}
 
 impl LoadError {
     fn new(file: &str, unfit: Unfit) -> LoadError {
-        LoadError { file: file.to_owned(), cause: unfit.cause, remedy: unfit.remedy }
+        LoadError { file: clean(file, CAUSE_BYTES_MAX), cause: unfit.cause, remedy: unfit.remedy }
     }
 }
 
@@ -102,6 +102,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
         cause: format!("cannot be compiled ({})", short(&error)),
         remedy: "build it again with the current toolchain".into(),
     })?;
+    let places = places(&component, class, engines)?;
     let misfit = |error: wasmtime::Error| Unfit {
         cause: format!("does not fit {CONTRACT} {CONTRACT_VERSION} ({})", short(&error)),
         remedy: "build it with the SDK that belongs to this host".into(),
@@ -121,7 +122,9 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             digest,
             class,
             manifest,
-            permits: Arc::new(Semaphore::new(settings.limits.concurrency)),
+            permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
+            share: made.places.join(places),
+            turns: engines.schedule().turns(),
             engines: engines.clone(),
         }),
     })
@@ -141,21 +144,41 @@ fn check_imports(manifest: &Manifest, guest: &str) -> Result<(), Unfit> {
     Ok(())
 }
 
+/// Refuses a component that declares more than it may have, and limits that no engine could give.
 fn check_sizes(manifest: &Manifest, engines: &Engines, limits: &CallLimits) -> Result<(), Unfit> {
     let table = [
         ("memory", "bytes", manifest.memory_bytes_min, limits.memory_bytes, engines.limits().memory_bytes_max),
-        ("tables", "elements", manifest.table_elements_min, limits.table_elements, engines.limits().table_elements_max),
+        ("table", "elements", manifest.table_elements_min, limits.table_elements, engines.limits().table_elements_max),
     ];
-    for (what, unit, wanted, guest, host) in table {
-        let allowed = guest.min(host);
+    for (key, unit, wanted, allowed, most) in table {
+        if allowed > most {
+            return Err(Unfit {
+                cause: format!("is to have a {key} of {allowed} {unit}, and this host gives {most} at most"),
+                remedy: format!("lower `limits.{key}` of the guest"),
+            });
+        }
         if wanted > u64::try_from(allowed).unwrap_or(u64::MAX) {
             return Err(Unfit {
-                cause: format!("declares {what} of {wanted} {unit}, and may have {allowed}"),
-                remedy: format!("raise the guest's limit of {what}, or build it with less"),
+                cause: format!("declares a {key} of {wanted} {unit}, and may have {allowed}"),
+                remedy: if wanted > u64::try_from(most).unwrap_or(u64::MAX) {
+                    format!("build it with less: no guest of this host gets more than {most}")
+                } else {
+                    format!("raise `limits.{key}` of the guest to at most {most}, or build it with less")
+                },
             });
         }
     }
     Ok(())
+}
+
+/// How many places in the pool of its class each call takes.
+fn places(component: &Component, class: SizeClass, engines: &Engines) -> Result<usize, Unfit> {
+    // What a component that imports modules needs cannot be told beforehand; such imports are not linked.
+    let needs = component.resources_required().map_or((1, 1), |needs| (needs.num_memories, needs.num_tables));
+    class.places_of(needs.0, needs.1, engines.limits()).ok_or_else(|| Unfit {
+        cause: format!("consists of parts with {} memories and {} tables, more than a call can be given", needs.0, needs.1),
+        remedy: "build it of fewer parts".into(),
+    })
 }
 
 /// Compiled code: from the cache, else made and put there.

@@ -33,12 +33,39 @@ pub fn clean(text: &str, bytes_max: usize) -> String {
 pub(crate) struct GuestLog {
     name: String,
     lines_per_s: u32,
+    line_bytes_max: usize,
     bucket: Mutex<Bucket>,
+    /// Reports that did not pass since the last one that did.
+    unsaid: AtomicU32,
 }
 
 impl GuestLog {
     pub(crate) fn new(name: &str, limits: &CallLimits) -> GuestLog {
-        GuestLog { name: name.to_owned(), lines_per_s: limits.log_lines_per_s, bucket: Mutex::new(Bucket::full(limits.log_lines_per_s)) }
+        GuestLog {
+            name: name.to_owned(),
+            lines_per_s: limits.log_lines_per_s,
+            line_bytes_max: limits.log_line_bytes,
+            bucket: Mutex::new(Bucket::full(limits.log_lines_per_s)),
+            unsaid: AtomicU32::new(0),
+        }
+    }
+
+    fn take(&self) -> bool {
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(self.lines_per_s, Instant::now())
+    }
+
+    /// Writes what the host has to say of the guest. It may quote the guest and its client, so it is cleaned, cut and
+    /// counted like what the guest writes itself.
+    pub(crate) fn report(&self, version: &str, text: &str) {
+        if !self.take() {
+            self.unsaid.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let (guest, line) = (self.name.as_str(), clean(text, self.line_bytes_max));
+        match self.unsaid.swap(0, Ordering::Relaxed) {
+            0 => tracing::error!(guest, version, "{line}"),
+            unsaid => tracing::error!(guest, version, unsaid, "{line}"),
+        }
     }
 }
 
@@ -64,10 +91,7 @@ impl CallLog {
     /// Takes a line from the allowance of the call and of the guest; without one, the line counts as dropped.
     pub(crate) fn take(&self) -> bool {
         let within_call = self.lines_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        let pass = within_call && {
-            let mut bucket = self.guest.bucket.lock().unwrap_or_else(PoisonError::into_inner);
-            bucket.take(self.guest.lines_per_s, Instant::now())
-        };
+        let pass = within_call && self.guest.take();
         if !pass {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -244,5 +268,48 @@ mod tests {
             assert_eq!(bucket.take(2, start + Duration::from_millis(at_ms)), pass, "{at_ms}");
         }
         assert!(!bucket.take(2, start + Duration::from_millis(9_000)));
+    }
+
+    /// Collects what the host logs.
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn reports_are_one_line_each_and_count_as_the_guests_own() {
+        let limits = CallLimits { log_lines_per_s: 2, log_line_bytes: 40, ..CallLimits::default() };
+        let log = GuestLog::new("g", &limits);
+        let sink = Sink::default();
+        let writer = sink.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            log.report("v", "resource `a:\n2026-01-01 ERROR forged\u{1b}[2J`");
+            log.report("v", &"x".repeat(1_000_000));
+            for _ in 0..1_000 {
+                log.report("v", "flood");
+            }
+            // As if a second had gone by.
+            log.bucket.lock().unwrap().tokens = 2.0;
+            log.report("v", "later");
+        });
+        let bytes = sink.0.lock().unwrap().clone();
+        let text = String::from_utf8(bytes).unwrap();
+        let said: Vec<&str> = text.lines().filter(|line| !line.contains("flood")).collect();
+        assert_eq!(said.len(), 3, "{text}");
+        assert!(said[0].contains("a:\\n2026-01-01 ERROR forged\\u{1b}"), "{text}");
+        assert!(said[1].len() < 200 && said[1].contains("bytes more"), "{text}");
+        assert!(said[2].contains("later") && said[2].contains("unsaid="), "{text}");
+        // The bucket fills while this runs, a line each half second.
+        assert!(text.lines().count() < 100, "{text}");
     }
 }

@@ -3,11 +3,14 @@
 use wasmparser::{Encoding, Parser, Payload};
 
 use super::engine::SizeClass;
+use super::log::clean;
 
 /// The contract that this host speaks.
 pub(crate) const CONTRACT: &str = "guesthouse:mcp";
 pub(crate) const CONTRACT_VERSION: &str = "0.1.0";
 const WASM_PAGE_BYTES: u64 = 64 << 10;
+/// Longest quotation from a component in an error.
+const QUOTED_BYTES_MAX: usize = 500;
 
 /// The optional interfaces that a component exports; clients are offered exactly what follows from them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,8 +76,9 @@ impl Manifest {
         if !Parser::is_component(bytes) {
             return Err(unfit("is not a WebAssembly component", "name a .wasm file such as `guesthouse build` makes"));
         }
-        let manifest = Manifest::parse(bytes)
-            .map_err(|error| unfit(format!("is a damaged WebAssembly component ({error})"), "build or copy it again"))?;
+        let manifest = Manifest::parse(bytes).map_err(|error| {
+            unfit(format!("is a damaged WebAssembly component ({})", clean(&error.to_string(), QUOTED_BYTES_MAX)), "build or copy it again")
+        })?;
         manifest.check_contract()?;
         Ok(manifest)
     }
@@ -153,6 +157,7 @@ impl Manifest {
         let names = self.imports.iter().chain(&self.exports);
         for (package, _, version) in names.filter_map(|name| split_name(name)) {
             if package == CONTRACT && !same_release_line(version, CONTRACT_VERSION) {
+                let version = clean(version, QUOTED_BYTES_MAX);
                 return Err(unfit(
                     format!("was built for {CONTRACT} {version}, and this host speaks {CONTRACT} {CONTRACT_VERSION}"),
                     "build it with the SDK that belongs to this host, or use the host that it was built for",
@@ -162,7 +167,7 @@ impl Manifest {
         if !self.exports_interface("lifecycle") {
             let found = match self.exports.as_slice() {
                 [] => "nothing".to_owned(),
-                exports => exports.join(", "),
+                exports => clean(&exports.join(", "), QUOTED_BYTES_MAX),
             };
             return Err(unfit(
                 format!("is a component of another world: it exports {found}, and not {CONTRACT}/lifecycle"),
@@ -221,6 +226,28 @@ mod tests {
         let table = [("wasi:io/streams@0.2.6", Some(("wasi:io", "streams", "0.2.6"))), ("a:b/c", Some(("a:b", "c", ""))), ("plain", None)];
         for (name, parts) in table {
             assert_eq!(split_name(name), parts);
+        }
+    }
+
+    #[test]
+    fn what_a_component_calls_its_parts_is_quoted_clean_and_cut() {
+        let manifest = |imports: Vec<String>, exports: Vec<String>| Manifest {
+            component_bytes: 0,
+            imports,
+            exports,
+            offers: Exports::default(),
+            memory_bytes_min: 0,
+            table_elements_min: 0,
+            core_modules: 0,
+        };
+        let forged = "x\n2026-01-01 ERROR forged\u{1b}[2J".to_owned();
+        for wrong in [
+            manifest(Vec::new(), vec![forged.clone(), "y".repeat(100_000)]),
+            manifest(vec![format!("{CONTRACT}/context@9.9.9-{forged}{}", "y".repeat(100_000))], Vec::new()),
+        ] {
+            let said = wrong.check_contract().unwrap_err().to_string();
+            assert!(said.contains("ERROR forged") && !said.contains(['\n', '\u{1b}']), "{said:?}");
+            assert!(said.len() < 1_000, "{}", said.len());
         }
     }
 }

@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 use super::allowance::Allowance;
 use super::engine::EngineLimits;
 use super::failure::Failure;
+use super::turns::run_in_turns;
 
 /// The weakest claim to a processor: such a thread runs when nobody else wants to.
 const LOWEST_PRIORITY: i32 = 19;
@@ -24,7 +25,7 @@ const LOWEST_PRIORITY: i32 = 19;
 pub(crate) struct Schedule {
     /// Present until drop.
     batch: Option<Runtime>,
-    batch_calls: Arc<Semaphore>,
+    batch_threads: usize,
     interactive: Duration,
 }
 
@@ -37,8 +38,9 @@ enum Turn<T> {
 
 impl Schedule {
     pub(crate) fn start(limits: &EngineLimits) -> std::io::Result<Schedule> {
+        let batch_threads = limits.batch_threads.max(1);
         let batch = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(limits.batch_threads.max(1))
+            .worker_threads(batch_threads)
             .thread_name("guest-batch")
             .enable_time()
             .on_thread_start(|| {
@@ -48,28 +50,30 @@ impl Schedule {
                 }
             })
             .build()?;
-        Ok(Schedule {
-            batch: Some(batch),
-            batch_calls: Arc::new(Semaphore::new(limits.batch_calls_max.max(1))),
-            interactive: Duration::from_millis(limits.interactive_cpu_ms),
-        })
+        Ok(Schedule { batch: Some(batch), batch_threads, interactive: Duration::from_millis(limits.interactive_cpu_ms) })
+    }
+
+    /// The turns of one guest on the threads for long calls. A guest's calls take them in order, so that of the threads'
+    /// time each guest gets the same part, however many calls it has: there are only as many turns as threads.
+    pub(crate) fn turns(&self) -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(self.batch_threads))
     }
 
     /// Runs a call to its end, its deadline, or the end of its budget of processor time. Dropping the returned
     /// future drops the call: at once where it waits, at the next tick of the epoch where it computes.
-    pub(crate) async fn run<F, T>(&self, call: F, allowance: &Allowance) -> Result<T, Failure>
+    pub(crate) async fn run<F, T>(&self, call: F, allowance: &Allowance, turns: &Arc<Semaphore>) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Send + 'static,
     {
         tokio::select! {
             biased;
-            outcome = self.drive(call, allowance) => outcome,
+            outcome = self.drive(call, allowance, turns) => outcome,
             () = allowance.over() => Err(Failure::Deadline),
         }
     }
 
-    async fn drive<F, T>(&self, call: F, allowance: &Allowance) -> Result<T, Failure>
+    async fn drive<F, T>(&self, call: F, allowance: &Allowance, turns: &Arc<Semaphore>) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Send + 'static,
@@ -82,14 +86,12 @@ impl Schedule {
             return Err(Failure::CpuBudget);
         }
         let Some(batch) = &self.batch else { return Err(Failure::Busy) };
-        // The call rests while it waits for a place; its deadline goes on.
-        let Ok(place) = Arc::clone(&self.batch_calls).acquire_owned().await else { return Err(Failure::Busy) };
-        let allowance = allowance.clone();
+        let (allowance, turns) = (allowance.clone(), Arc::clone(turns));
         let moved = async move {
-            let _place = place;
-            match poll_fn(|cx| call.poll_until(cx, allowance.cpu())).await {
-                Turn::Done(outcome) => outcome,
-                Turn::Used => Err(Failure::CpuBudget),
+            match run_in_turns(&turns, |cx| call.poll_until(cx, allowance.cpu())).await {
+                Some(Turn::Done(outcome)) => outcome,
+                Some(Turn::Used) => Err(Failure::CpuBudget),
+                None => Err(Failure::Busy),
             }
         };
         AbortOnDrop(batch.spawn(moved.in_current_span())).await
@@ -158,15 +160,24 @@ impl<T> Drop for AbortOnDrop<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
 
     const PLENTY: Duration = Duration::from_secs(60);
 
-    fn schedule(interactive_cpu_ms: u64, batch_calls_max: usize) -> Schedule {
-        let limits = EngineLimits { interactive_cpu_ms, batch_calls_max, batch_threads: 1, ..EngineLimits::default() };
+    /// A schedule with one thread for long calls.
+    fn schedule(interactive_cpu_ms: u64) -> Schedule {
+        let limits = EngineLimits { interactive_cpu_ms, batch_threads: 1, ..EngineLimits::default() };
         Schedule::start(&limits).unwrap()
+    }
+
+    async fn run<T: Send + 'static>(
+        schedule: &Schedule,
+        call: impl Future<Output = Result<T, Failure>> + Send + 'static,
+        allowance: &Allowance,
+    ) -> Result<T, Failure> {
+        schedule.run(call, allowance, &schedule.turns()).await
     }
 
     const PLENTY_MS: u64 = 60_000;
@@ -182,7 +193,13 @@ mod tests {
             let start = thread_cpu_time();
             while thread_cpu_time() - start < Duration::from_millis(1) {}
             used += Duration::from_millis(1);
-            tokio::task::yield_now().await;
+            // As wasmtime yields: back into the line at once.
+            let mut yielded = false;
+            poll_fn(|cx| {
+                cx.waker().wake_by_ref();
+                if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
         }
     }
 
@@ -193,38 +210,38 @@ mod tests {
 
     #[tokio::test]
     async fn short_calls_stay_and_long_ones_move_to_the_lowest_priority() {
-        let schedule = schedule(5, 1);
+        let schedule = schedule(5);
         let here = place();
-        let stayed = schedule.run(async { Ok(place()) }, &soon(PLENTY_MS)).await.unwrap();
+        let stayed = run(&schedule, async { Ok(place()) }, &soon(PLENTY_MS)).await.unwrap();
         assert_eq!(stayed, here);
         let call = async {
             burn(Duration::from_millis(20)).await;
             Ok(place())
         };
-        let (thread, priority) = schedule.run(call, &soon(PLENTY_MS)).await.unwrap();
+        let (thread, priority) = run(&schedule, call, &soon(PLENTY_MS)).await.unwrap();
         assert_eq!((thread.as_str(), priority), ("guest-batch", LOWEST_PRIORITY));
     }
 
     #[tokio::test]
     async fn budget_holds_inline_and_after_the_move() {
         for (interactive_ms, cpu_ms) in [(50, 10), (5, 20)] {
-            let schedule = schedule(interactive_ms, 1);
+            let schedule = schedule(interactive_ms);
             let endless = async {
                 burn(PLENTY).await;
                 Ok(())
             };
-            let outcome = schedule.run(endless, &soon(cpu_ms)).await;
+            let outcome = run(&schedule, endless, &soon(cpu_ms)).await;
             assert_eq!(outcome, Err(Failure::CpuBudget), "{interactive_ms} {cpu_ms}");
         }
     }
 
     #[tokio::test]
     async fn waiting_costs_no_budget_but_meets_the_deadline() {
-        let schedule = schedule(5, 1);
-        let outcome = schedule.run(std::future::pending::<Result<(), _>>(), &Allowance::new(20, 0)).await;
+        let schedule = schedule(5);
+        let outcome = run(&schedule, std::future::pending::<Result<(), _>>(), &Allowance::new(20, 0)).await;
         // A budget of nothing is used up by the first poll, before any deadline.
         assert_eq!(outcome, Err(Failure::CpuBudget));
-        let outcome = schedule.run(std::future::pending::<Result<(), _>>(), &Allowance::new(20, PLENTY_MS)).await;
+        let outcome = run(&schedule, std::future::pending::<Result<(), _>>(), &Allowance::new(20, PLENTY_MS)).await;
         assert_eq!(outcome, Err(Failure::Deadline));
     }
 
@@ -238,34 +255,63 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_calls_beyond_the_bound_wait_and_dropped_ones_make_room() {
-        let schedule = schedule(1, 1);
+    async fn a_dropped_call_ends_on_its_thread_too() {
+        let schedule = schedule(1);
         let dropped = Arc::new(AtomicBool::new(false));
         let witness = Witness(Arc::clone(&dropped));
+        let turns = schedule.turns();
+        let endless = async move {
+            let _witness = witness;
+            burn(PLENTY).await;
+            Ok(())
+        };
         let allowance = soon(2 * PLENTY_MS);
-        let first = schedule.run(
-            async move {
-                let _witness = witness;
-                burn(PLENTY).await;
-                Ok(())
-            },
-            &allowance,
-        );
-        let mut first = Box::pin(first);
-        // Let the first one move, then give the second one a deadline that it cannot meet while it waits.
-        while schedule.batch_calls.available_permits() > 0 {
-            assert!(poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_pending())).await);
+        let mut endless = Box::pin(schedule.run(endless, &allowance, &turns));
+        // It has moved when its turn is taken.
+        while turns.available_permits() > 0 {
+            assert!(poll_fn(|cx| Poll::Ready(endless.as_mut().poll(cx).is_pending())).await);
             tokio::task::yield_now().await;
         }
-        let long = || async {
-            burn(Duration::from_millis(5)).await;
-            Ok(place().0)
+        drop(endless);
+        let start = std::time::Instant::now();
+        while !dropped.load(Ordering::SeqCst) {
+            assert!(start.elapsed() < PLENTY);
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(turns.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn each_guest_has_the_same_part_of_the_threads_for_long_calls() {
+        let schedule = schedule(1);
+        let (busy, other) = (schedule.turns(), schedule.turns());
+        let polls = Arc::new(AtomicUsize::new(0));
+        let allowance = soon(2 * PLENTY_MS);
+        let mut loops = Vec::new();
+        for _ in 0..64 {
+            let polls = Arc::clone(&polls);
+            let endless = async move {
+                loop {
+                    burn(Duration::from_millis(1)).await;
+                    polls.fetch_add(1, Ordering::SeqCst);
+                }
+            };
+            loops.push(Box::pin(schedule.run::<_, ()>(endless, &allowance, &busy)));
+        }
+        let mut all = Box::pin(futures_util::future::join_all(loops));
+        // Every loop has moved once each has been polled for longer than it may stay here.
+        while polls.load(Ordering::SeqCst) < 200 {
+            assert!(poll_fn(|cx| Poll::Ready(all.as_mut().poll(cx).is_pending())).await);
+            tokio::task::yield_now().await;
+        }
+        let counted = Arc::clone(&polls);
+        let call = async move {
+            let before = counted.load(Ordering::SeqCst);
+            burn(Duration::from_millis(50)).await;
+            Ok(counted.load(Ordering::SeqCst) - before)
         };
-        let impatient = schedule.run(long(), &Allowance::new(30, PLENTY_MS)).await;
-        assert_eq!(impatient, Err(Failure::Deadline));
-        drop(first);
-        let patient = schedule.run(long(), &soon(PLENTY_MS)).await;
-        assert_eq!(patient.as_deref(), Ok("guest-batch"));
-        assert!(dropped.load(Ordering::SeqCst));
+        let beside = schedule.run(call, &soon(PLENTY_MS), &other).await.unwrap();
+        // Turn by turn with one of the loops, where it would have waited for 64 of them each time.
+        assert!(beside < 500, "{beside} turns of the other guest during 50 of this one");
     }
 }

@@ -10,9 +10,10 @@ use super::allowance::Allowance;
 use super::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use super::bindings::types::RpcError;
 use super::limits::{CallLimits, Limiter};
-use super::log::{Bucket, CallLog};
+use super::log::CallLog;
 use super::version::Guest;
 use crate::capability::changes::Changes;
+use crate::capability::context::Progress;
 use crate::capability::wasi;
 
 /// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
@@ -62,7 +63,7 @@ pub(crate) struct State {
     pub(crate) in_callback: bool,
     pub(crate) allowance: Allowance,
     pub(crate) changes: Changes,
-    pub(crate) progress: Bucket,
+    pub(crate) progress: Progress,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -82,13 +83,19 @@ impl State {
             in_callback: false,
             allowance,
             changes: Changes::default(),
-            progress: Bucket::full(guest.limits.progress_per_s),
+            progress: Progress::new(&guest.limits),
             wasi: None,
         }
     }
 
     pub(crate) fn limits(&self) -> &CallLimits {
         &self.guest.limits
+    }
+
+    /// The caller's end and what it has been told of the progress, while the callback runs.
+    pub(crate) fn reporting(&mut self) -> Option<(&mut (dyn CallContext + 'static), &mut Progress)> {
+        let context = self.context.as_deref_mut().filter(|_| self.in_callback)?;
+        Some((context, &mut self.progress))
     }
 
     /// The caller's end, while the callback runs.

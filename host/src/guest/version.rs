@@ -10,6 +10,7 @@ use super::engine::{Engines, SizeClass};
 use super::limits::CallLimits;
 use super::log::GuestLog;
 use super::manifest::{Exports, Manifest};
+use super::shares::Share;
 use super::state::State;
 
 /// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
@@ -29,6 +30,10 @@ pub(crate) struct Inner {
     pub(crate) manifest: Manifest,
     /// One for each call that may be alive.
     pub(crate) permits: Arc<Semaphore>,
+    /// Its part of the places in the engine's pool, which it shares with other guests.
+    pub(crate) share: Share,
+    /// Its turns on the threads for long calls.
+    pub(crate) turns: Arc<Semaphore>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }
@@ -99,6 +104,12 @@ impl Version {
     /// Calls that are alive now; a version that is being replaced has drained when there are none.
     pub fn calls_alive(&self) -> usize {
         self.inner.guest.limits.concurrency.saturating_sub(self.inner.permits.available_permits())
+    }
+
+    /// Says in the host's log what went wrong with a call of this guest: on one line, which is cut and counted like those
+    /// that the guest writes.
+    pub fn report(&self, text: &str) {
+        self.inner.guest.log.report(&self.inner.digest, text);
     }
 
     /// The limits of its calls.

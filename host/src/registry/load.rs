@@ -8,7 +8,7 @@ use super::{Hints, Loaded, Template, Tool, least_fresh};
 use crate::changes::Lists;
 use crate::config::{GuestConfig, Limits};
 use crate::convert;
-use crate::guest::{self, Engines, Failure, Settings, Version};
+use crate::guest::{self, Engines, Failure, Settings, Version, clean};
 use anyhow::{Context, Result, anyhow, bail};
 use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::model;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Most pages of one list; with the limit on entries, no guest can keep its loader busy for ever.
 const PAGES_MAX: usize = 1_000;
-/// Longest name of a tool, a prompt or a template.
+/// Longest name of a tool or a prompt.
 const NAME_LEN_MAX: usize = 256;
 
 /// Loads the component, asks who it is and what it offers.
@@ -219,7 +219,7 @@ fn keep<T>(version: &Version, kind: &str, name: &str, checked: Result<T, String>
     match checked {
         Ok(entry) => kept.push(entry),
         Err(problem) => {
-            tracing::error!("guest `{}`: the {kind} `{}` is left out: {problem}", version.name(), name.escape_debug());
+            version.report(&format!("the {kind} `{}` is left out: {problem}", clean(name, NAME_LEN_MAX)));
         }
     }
 }

@@ -1,25 +1,43 @@
 //! JSON Schemas of tools: bounded before they are compiled, and compiled once per version.
 //!
-//! 2020-12 unless the schema declares draft-07 (`basic/index`, "JSON Schema Usage"). References never leave the document,
-//! and patterns run in linear time, so neither a schema nor an argument can hold a call up.
+//! 2020-12 unless the schema declares draft-07 (`basic/index`, "JSON Schema Usage"). References never leave the document.
+//! Neither a schema nor a value can hold a call up, nor use up the stack:
+//!
+//! - Without references, the work is at most the size of the schema times that of the value; a pair that is too large is
+//!   refused before any work is done. Patterns run in linear time, and count by what they compile to.
+//! - With references, work can multiply, so that it is counted while it is done (`schema/meter.rs`).
+//! - `uniqueItems` compares by hashes, and `format` is an annotation, as 2020-12 has it.
+//!
+//! The validator works on a copy; clients get the text of the schema as the guest wrote it.
 
-use jsonschema::{Draft, PatternOptions, Validator};
+mod bounds;
+mod meter;
+
+use bounds::{Size, Work};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
-/// Deepest nesting of a schema.
-const DEPTH_MAX: usize = 64;
-/// Most objects and arrays in a schema, which bounds its subschemas.
-const NODES_MAX: usize = 10_000;
-/// Bound of one compiled `pattern`, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Most steps of a validation, be schema and value as large as they may. A step is some nanoseconds.
+const STEPS_MAX: u64 = 500_000_000;
+/// What each validation may take that has references, even of the smallest value.
+const STEPS_MIN: u64 = 4_000_000;
+/// With references, the budget is so many times what the same schema could take without them.
+const STEPS_FACTOR: u64 = 4;
+/// Most steps that patterns may take over all text of a value.
+const TEXT_STEPS_MAX: u64 = 100_000_000;
+/// Up to here, a validation takes about a millisecond.
+const QUICK_STEPS_MAX: u64 = 100_000;
 /// Longest message about a value that does not fit.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// A compiled schema.
-#[derive(Debug)]
+/// A compiled schema. Cloning is cheap.
+#[derive(Clone, Debug)]
 pub struct Schema {
-    validator: Validator,
+    validator: Arc<Validator>,
+    work: Work,
+    has_references: bool,
 }
 
 /// Where a value breaks its schema.
@@ -34,7 +52,7 @@ pub struct Mismatch {
 impl Schema {
     /// Compiles the schema of a tool's arguments, which must describe an object.
     pub fn of_arguments(text: &RawValue, bytes_max: usize) -> Result<Self, String> {
-        let value = bounded(text, bytes_max)?;
+        let value = read(text, bytes_max)?;
         if value.get("type").and_then(Value::as_str) != Some("object") {
             return Err("does not have \"type\": \"object\" at its top".into());
         }
@@ -43,63 +61,82 @@ impl Schema {
 
     /// Compiles the schema of a tool's structured content.
     pub fn of_output(text: &RawValue, bytes_max: usize) -> Result<Self, String> {
-        Self::compile(&bounded(text, bytes_max)?)
+        Self::compile(&read(text, bytes_max)?)
     }
 
     fn compile(schema: &Value) -> Result<Self, String> {
+        let work = bounds::measure(schema)?;
         let draft = match schema.get("$schema").and_then(Value::as_str).map(|uri| uri.trim_end_matches('#')) {
             None | Some("https://json-schema.org/draft/2020-12/schema") => Draft::Draft202012,
             Some("http://json-schema.org/draft-07/schema" | "https://json-schema.org/draft-07/schema") => Draft::Draft7,
             Some(other) => return Err(format!("declares the dialect `{other}`; 2020-12 and draft-07 are supported")),
         };
-        jsonschema::options()
-            .with_draft(draft)
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
-            .offline()
-            .build(schema)
-            .map(|validator| Self { validator })
-            .map_err(|error| format!("is not a valid JSON Schema: {} (at `{}`)", short(&error.to_string()), error.instance_path()))
+        let gated = meter::gated(schema, draft == Draft::Draft202012);
+        let has_references = gated.is_some();
+        let built = build(gated.as_ref().unwrap_or(schema), draft);
+        // What is wrong is said of the schema as its author wrote it.
+        let error = match built {
+            Ok(validator) => return Ok(Self { validator: Arc::new(validator), work, has_references }),
+            Err(error) => build(schema, draft).err().unwrap_or(error),
+        };
+        Err(format!("is not a valid JSON Schema: {} (at `{}`)", short(&error.to_string()), error.instance_path()))
     }
 
     /// Checks a value; the first thing that is wrong is enough.
     pub fn check(&self, value: &Value) -> Result<(), Mismatch> {
-        self.validator
-            .validate(value)
-            .map_err(|error| Mismatch { pointer: error.instance_path().to_string(), message: short(&error.to_string()) })
+        let budget = self.budget(value)?;
+        match meter::metered(budget, || self.validator.is_valid(value)) {
+            None => return Err(too_large()),
+            Some(true) => return Ok(()),
+            Some(false) => {}
+        }
+        // To say what is wrong can take far more than to see that something is: alternatives are not cut short.
+        let error = meter::metered(budget, || self.validator.validate(value).err()).flatten();
+        Err(error.map_or_else(
+            || Mismatch { pointer: String::new(), message: "does not fit the schema".into() },
+            |error| Mismatch { pointer: error.instance_path().to_string(), message: short(&error.to_string()) },
+        ))
+    }
+
+    /// Whether the check of a value is short enough for a thread that has others to serve.
+    pub fn is_quick(&self, value: &Value) -> bool {
+        let size = Size::of(value, QUICK_STEPS_MAX);
+        let steps = self.work.steps.saturating_mul(size.steps()).saturating_add(self.work.text_steps.saturating_mul(size.text_bytes));
+        !self.has_references && steps <= QUICK_STEPS_MAX
+    }
+
+    /// How many steps the check of this value may take; an error if it could take too many.
+    fn budget(&self, value: &Value) -> Result<u64, Mismatch> {
+        let size = Size::of(value, STEPS_MAX);
+        let steps = self.work.steps.saturating_mul(size.steps());
+        if steps > STEPS_MAX || self.work.text_steps.saturating_mul(size.text_bytes) > TEXT_STEPS_MAX {
+            return Err(too_large());
+        }
+        Ok(steps.saturating_mul(STEPS_FACTOR).clamp(STEPS_MIN, STEPS_MAX))
     }
 }
 
-/// Parses a schema that keeps within the bounds.
-fn bounded(text: &RawValue, bytes_max: usize) -> Result<Value, String> {
+fn build(schema: &Value, draft: Draft) -> Result<Validator, ValidationError<'static>> {
+    jsonschema::options()
+        .with_draft(draft)
+        .with_pattern_options(PatternOptions::regex().size_limit(bounds::PATTERN_BYTES_MAX))
+        .with_keyword(meter::GATE, meter::gate)
+        .should_validate_formats(false)
+        .offline()
+        .build(schema)
+}
+
+fn too_large() -> Mismatch {
+    Mismatch { pointer: String::new(), message: "is too large, or nests too deep, to be checked against its schema".into() }
+}
+
+/// Parses a schema of bounded length.
+fn read(text: &RawValue, bytes_max: usize) -> Result<Value, String> {
     if text.get().len() > bytes_max {
         return Err(format!("is longer than {bytes_max} bytes"));
     }
     let value: Value = serde_json::from_str(text.get()).map_err(|error| format!("cannot be read: {error}"))?;
-    if !value.is_object() {
-        return Err("is not a JSON object".into());
-    }
-    let mut nodes = 0;
-    measure(&value, 1, &mut nodes)?;
-    Ok(value)
-}
-
-fn measure(value: &Value, depth: usize, nodes: &mut usize) -> Result<(), String> {
-    let children: Box<dyn Iterator<Item = &Value>> = match value {
-        Value::Object(members) => Box::new(members.values()),
-        Value::Array(items) => Box::new(items.iter()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(()),
-    };
-    *nodes += 1;
-    if depth > DEPTH_MAX {
-        return Err(format!("nests deeper than {DEPTH_MAX} levels"));
-    }
-    if *nodes > NODES_MAX {
-        return Err(format!("has more than {NODES_MAX} objects and arrays"));
-    }
-    for child in children {
-        measure(child, depth + 1, nodes)?;
-    }
-    Ok(())
+    if value.is_object() { Ok(value) } else { Err("is not a JSON object".into()) }
 }
 
 /// A message quotes the value that is wrong, which may be long.
@@ -111,69 +148,4 @@ fn short(message: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn arguments(schema: &Value) -> Result<Schema, String> {
-        Schema::of_arguments(&serde_json::value::to_raw_value(schema).unwrap(), 10_000)
-    }
-
-    #[test]
-    fn a_schema_that_cannot_be_used_is_refused_with_the_reason() {
-        let deep = (0..70).fold(json!({}), |inner, _| json!({ "not": inner }));
-        for (schema, part) in [
-            (json!([]), "not a JSON object"),
-            (json!({}), "\"type\": \"object\""),
-            (json!({ "type": "string" }), "\"type\": \"object\""),
-            (json!({ "type": "object", "properties": { "a": { "type": "text" } } }), "/properties/a/type"),
-            (json!({ "type": "object", "properties": { "a": { "$ref": "https://example.com/schema.json" } } }), "not a valid JSON Schema"),
-            (json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/none" } } }), "not a valid JSON Schema"),
-            (json!({ "type": "object", "$schema": "http://json-schema.org/draft-04/schema#" }), "draft-04"),
-            (json!({ "type": "object", "properties": { "a": { "pattern": "(" } } }), "not a valid JSON Schema"),
-            (json!({ "type": "object", "allOf": [deep] }), "deeper than 64"),
-            (json!({ "type": "object", "title": "x".repeat(10_000) }), "longer than"),
-            (json!({ "type": "object", "examples": vec![json!([]); 4_000], "default": vec![json!([]); 100] }), "longer than"),
-        ] {
-            let error = arguments(&schema).unwrap_err();
-            assert!(error.contains(part), "{schema}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_value_that_does_not_fit_is_named_by_its_pointer() {
-        let schema = arguments(&json!({
-            "type": "object",
-            "properties": { "user": { "type": "object", "properties": { "age": { "type": "integer", "minimum": 0 } } } },
-            "required": ["user"],
-            "additionalProperties": false
-        }))
-        .unwrap();
-        for (value, pointer, part) in [
-            (json!({ "user": { "age": -1 } }), "/user/age", "minimum"),
-            (json!({ "user": { "age": "x" } }), "/user/age", "integer"),
-            (json!({}), "", "user"),
-            (json!({ "user": {}, "more": 1 }), "", "more"),
-            (json!({ "user": "y".repeat(2_000) }), "/user", "…"),
-        ] {
-            let mismatch = schema.check(&value).unwrap_err();
-            assert_eq!(mismatch.pointer, pointer);
-            assert!(mismatch.message.contains(part), "{}", mismatch.message);
-        }
-        assert_eq!(schema.check(&json!({ "user": { "age": 3 } })), Ok(()));
-    }
-
-    #[test]
-    fn draft_07_is_followed_where_it_is_declared() {
-        let tuple = |draft: Option<&str>| {
-            let mut schema = json!({ "type": "object", "properties": { "t": { "items": [{ "type": "string" }] } } });
-            if let Some(draft) = draft {
-                schema["$schema"] = draft.into();
-            }
-            arguments(&schema)
-        };
-        let old = tuple(Some("http://json-schema.org/draft-07/schema#")).unwrap();
-        assert!(old.check(&json!({ "t": [1] })).is_err());
-        assert!(tuple(None).is_err(), "2020-12 has no array form of items");
-    }
-}
+mod tests;

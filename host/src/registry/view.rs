@@ -2,6 +2,7 @@
 
 use super::{Hints, Loaded, Template, Tool, least_fresh};
 use crate::config::{Config, Mode};
+use crate::guest::clean;
 use anyhow::{Result, bail};
 use guesthouse_protocol::{ParseLimits, PeerConfig, PeerLimits, TransportKind, model};
 use std::collections::HashMap;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 const DEFAULT_NAME: &str = "guesthouse";
 /// Longest tool or prompt name that every known client accepts.
 const SAFE_NAME_LEN_MAX: usize = 64;
+/// Longest name or template that is shown in messages.
+const SHOWN_BYTES_MAX: usize = 256;
 
 /// What one endpoint serves.
 pub struct View {
@@ -164,7 +167,8 @@ impl View {
                 if let Some(first) = owner.insert(&template.listed.uri_template, &guest.name)
                     && first != &*guest.name
                 {
-                    tracing::warn!("the guests `{first}` and `{}` both have the template `{}`", guest.name, template.listed.uri_template);
+                    let template = clean(&template.listed.uri_template, SHOWN_BYTES_MAX);
+                    tracing::warn!("the guests `{first}` and `{}` both have the template `{template}`", guest.name);
                 }
             }
         }
@@ -236,6 +240,7 @@ fn prefix(guest: &Loaded, name: &str) -> String {
 }
 
 fn collision(kind: &str, name: &str, first: &Loaded, second: &Loaded) -> String {
+    let name = clean(name, SHOWN_BYTES_MAX);
     if first.name == second.name {
         return format!("the guest `{}` lists two {kind}s called `{name}`", first.name);
     }
@@ -250,7 +255,7 @@ fn warn_of_strict_clients(kind: &str, name: &str, guest: &Loaded) {
     if !safe {
         tracing::warn!(
             "some clients reject the {kind} name `{}` (guest `{}`): use at most 64 of A-Z a-z 0-9 _ -",
-            name.escape_debug(),
+            clean(name, SHOWN_BYTES_MAX),
             guest.name
         );
     }
@@ -294,9 +299,16 @@ fn capabilities(guests: &[Arc<Loaded>]) -> model::Capabilities {
         logging: true,
         list_changed: true,
         subscribe: any(|guest| guest.version.exports().resources),
+        apps: any(|guest| guest.tools.iter().any(|tool| has_view(&tool.listed))),
         tasks: any(|guest| guest.tools.iter().any(|tool| tool.listed.task_support != model::TaskSupport::Forbidden)),
         task_list: false,
     }
+}
+
+/// Whether a tool names a view (MCP Apps): `_meta.ui.resourceUri`, or the older flat key.
+fn has_view(tool: &model::Tool) -> bool {
+    let meta = tool.meta.as_ref().and_then(|meta| serde_json::from_str::<serde_json::Value>(meta.get()).ok());
+    meta.is_some_and(|meta| meta.pointer("/ui/resourceUri").is_some() || meta.get("ui/resourceUri").is_some())
 }
 
 /// The server's own instructions, then those of each guest under its name.

@@ -255,4 +255,35 @@ mod tests {
         task.await.unwrap().unwrap();
         drop((input, stop));
     }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn garbage_is_answered_or_skipped_and_what_follows_is_served() {
+        let Process { input, mut output, stop, task, .. } = start(|config| config.limits.message = Size(1_000));
+        let long = vec![b'x'; 3 << 20];
+        let mut dice = 1_u32;
+        let noise: Vec<u8> = (0..5_000)
+            .map(|_| {
+                dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                dice.to_be_bytes()[0]
+            })
+            .collect();
+        let garbage: [&[u8]; 8] = [b"\0\0\0", b"\xff\xfe{\0}\0", b"null", b"\r\r", b"[[[[[[", b"{\"jsonrpc\":\"2.0\"", &noise, &long];
+        for (id, garbage) in (1..).zip(garbage) {
+            // The program answers while this is still being written.
+            let text = [garbage, b"\n", call(id, "echo", "").as_bytes(), b"\n"].concat();
+            let mut copy = input.try_clone().unwrap();
+            let writing = tokio::task::spawn_blocking(move || copy.write_all(&text).unwrap());
+            loop {
+                let (answer, rest) = line(output).await;
+                output = rest;
+                if answer.contains(&format!("\"id\":{id},\"result\"")) {
+                    break;
+                }
+                assert!(answer.contains("\"error\"") && !answer.contains("\"id\""), "{answer}");
+            }
+            writing.await.unwrap();
+        }
+        drop((input, stop));
+        task.await.unwrap().unwrap();
+    }
 }

@@ -81,3 +81,39 @@ fn the_oldest_code_makes_room() {
     assert!(!old.exists() && foreign.exists());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
+
+#[tokio::test]
+async fn who_replaces_the_folder_does_not_replace_the_code() {
+    let above = private_folder();
+    let (path, moved) = (above.path().join("cache"), above.path().join("moved"));
+    let cache = CodeCache::open(&path, 1 << 30).unwrap();
+    load(&cache);
+    let name = only_file(&path).file_name().unwrap().to_owned();
+    // What somebody could do who may write to a folder above this one.
+    std::fs::rename(&path, &moved).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join(&name), "planted").unwrap();
+    assert_eq!(text(call(&load(&cache), "echo", "from the folder that was opened").await), "from the folder that was opened");
+    assert_eq!(std::fs::read(path.join(&name)).unwrap(), b"planted");
+    std::fs::remove_file(moved.join(&name)).unwrap();
+    load(&cache);
+    assert_eq!(only_file(&moved).file_name().unwrap(), name);
+    assert_eq!(std::fs::read(path.join(&name)).unwrap(), b"planted");
+}
+
+#[test]
+fn what_a_crash_left_unfinished_is_removed() {
+    let folder = private_folder();
+    let (left, in_work) = (folder.path().join(".new-left"), folder.path().join(".new-in-work"));
+    let leave = || {
+        let file = std::fs::File::create(&left).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7_200)).unwrap();
+    };
+    std::fs::write(&in_work, "x").unwrap();
+    leave();
+    let cache = CodeCache::open(folder.path(), 1 << 30).unwrap();
+    assert!(!left.exists() && in_work.exists());
+    leave();
+    load(&cache);
+    assert!(!left.exists() && in_work.exists());
+}

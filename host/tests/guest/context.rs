@@ -45,6 +45,19 @@ async fn progress_reaches_the_caller_bounded() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_progress_arrives_however_fast_it_was() {
+    // Ten at once, and no more within the test; then at most four in all, whatever the speed; then one; then none.
+    for (per_s, most, expected) in [(10, 1_000, 11), (10_000, 4, 4), (10_000, 1, 1), (10_000, 0, 0)] {
+        let limits = CallLimits { progress_per_s: per_s, progress: most, ..limits() };
+        let (answer, record) = recorded(limits, "progress-quick", "500").await;
+        assert_eq!(answer, "true");
+        let sent: Vec<f64> = record.lock().unwrap().progress.iter().map(|report| report.0).collect();
+        assert!(sent.len() >= expected && sent.len() <= usize::try_from(most).unwrap().min(100), "{sent:?}");
+        assert_eq!(sent.last().copied(), (most > 0).then_some(500.0), "{sent:?}");
+    }
+}
+
+#[tokio::test]
 async fn changes_arrive_once_and_only_with_success() {
     let (_, record) = recorded(limits(), "changes", "").await;
     let expected = [Change::Tools, Change::Resource("file:///a".into())];

@@ -67,5 +67,5 @@ fn what_cannot_be_read_or_cannot_fit_is_refused() {
     assert!(error.contains("is not a file"), "{error}");
     let tight = CallLimits { memory_bytes: 64 << 10, ..limits() };
     let error = load_bytes(engines(), "x.wasm", hostile(), settings(tight)).unwrap_err().to_string();
-    assert!(error.contains("declares memory of") && error.contains("may have 65536"), "{error}");
+    assert!(error.contains("declares a memory of") && error.contains("may have 65536; raise `limits.memory`"), "{error}");
 }

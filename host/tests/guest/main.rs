@@ -8,4 +8,5 @@ mod context;
 mod hostile;
 mod load;
 mod resident;
+mod share;
 mod wasi;

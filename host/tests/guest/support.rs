@@ -62,7 +62,7 @@ pub fn cache() -> CodeCache {
 }
 
 pub fn limits() -> CallLimits {
-    CallLimits { wall_ms: 20_000, cpu_ms: 300, memory_bytes: 16 << 20, ..CallLimits::default() }
+    CallLimits { wall_ms: 20_000, cpu_ms: 300, memory_bytes: 16 << 20, output_bytes: 1 << 20, ..CallLimits::default() }
 }
 
 pub fn settings(limits: CallLimits) -> Settings {

@@ -139,6 +139,16 @@ impl Client {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
+    /// Calls a tool without arguments, with more in `_meta`.
+    pub async fn call_with_meta(&mut self, tool: &str, meta: Value) -> Value {
+        let mut params = json!({ "name": tool, "_meta": meta });
+        if self.era == Era::Modern {
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        self.send("tools/call", params).await
+    }
+
     async fn send(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let message = json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params });

@@ -25,18 +25,15 @@ pub(crate) mod meta_key {
     pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context.
     pub(crate) const TRACEPARENT: &str = "traceparent";
-    /// W3C baggage.
-    pub(crate) const BAGGAGE: &str = "baggage";
 }
 
-const META_NAMES: [&str; 7] = [
+const META_NAMES: [&str; 6] = [
     meta_key::PROTOCOL_VERSION,
     meta_key::CLIENT_INFO,
     meta_key::CLIENT_CAPABILITIES,
     meta_key::LOG_LEVEL,
     meta_key::PROGRESS_TOKEN,
     meta_key::TRACEPARENT,
-    meta_key::BAGGAGE,
 ];
 
 const PARAM_NAMES: [&str; 17] = [

@@ -18,6 +18,11 @@ pub struct InitializeParams {
     pub client_info: Json,
 }
 
+/// The extension MCP Apps: a tool names a resource that a client shows instead of the result's text.
+const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";
+/// What such a resource is.
+const APPS_MIME_TYPE: &str = "text/html;profile=mcp-app";
+
 /// What the served guests can do; filled from what they export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -35,6 +40,8 @@ pub struct Capabilities {
     pub list_changed: bool,
     /// Clients can watch a resource.
     pub subscribe: bool,
+    /// Some tools have views of their own (MCP Apps).
+    pub apps: bool,
     /// Some tools run as tasks.
     pub tasks: bool,
     /// `tasks/list`: whoever asks can be told from others.
@@ -85,16 +92,32 @@ impl Capabilities {
         if self.tasks && revision.has_task_param() {
             self.write_tasks(object.key("tasks"));
         }
-        if self.tasks && revision.has_extensions() {
-            let mut extensions = Object::new(object.key("extensions"));
-            Object::new(extensions.key(EXTENSION)).end();
-            extensions.end();
-        }
+        self.write_extensions(&mut object, revision);
         object.end();
     }
 }
 
 impl Capabilities {
+    /// Extensions came with the modern era; that of MCP Apps is announced in the revision before it, too, where its clients look
+    /// for it in the same place.
+    fn write_extensions(self, object: &mut Object<'_>, revision: Revision) {
+        let tasks = self.tasks && revision.has_extensions();
+        let apps = self.apps && revision >= Revision::V2025_11_25;
+        if !tasks && !apps {
+            return;
+        }
+        let mut extensions = Object::new(object.key("extensions"));
+        if tasks {
+            Object::new(extensions.key(EXTENSION)).end();
+        }
+        if apps {
+            let mut settings = Object::new(extensions.key(APPS_EXTENSION));
+            settings.array("mimeTypes", &[APPS_MIME_TYPE], |out, mime| string(out, mime));
+            settings.end();
+        }
+        extensions.end();
+    }
+
     fn write_tasks(self, out: &mut Vec<u8>) {
         let mut tasks = Object::new(out);
         if self.task_list {

@@ -58,7 +58,7 @@ impl Scope<'_> {
         let task = guest.version.get_task(self.seat_about(context, &job, guest), job.own.clone()).await;
         let task = task.map_err(|failure| failed(guest, "task", id, failure))?;
         let named = self.view.tool(&job.tool).ok_or_else(|| guest_gone(&job.guest))?;
-        self.dispatcher.desk.tasks.report(id, report(named, &job, task)?);
+        self.dispatcher.desk.tasks.report(id, report(named, &job, task).await?);
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl Scope<'_> {
     /// Ends a job that nobody will ask about.
     pub(super) async fn end_job(&self, guest: &Arc<Loaded>, context: CallContext, job: String) {
         if let Err(failure) = guest.version.cancel_task(Seat::silent(context).of(self.voice(guest)), job).await {
-            tracing::warn!(guest = %guest.name, "a job that no client can follow cannot be cancelled: {failure}");
+            guest.version.report(&format!("a job that no client can follow cannot be cancelled: {failure}"));
         }
     }
 
@@ -100,7 +100,7 @@ impl Scope<'_> {
 }
 
 /// What a guest says of its job, checked.
-fn report(named: &ViewTool, job: &Job, task: wit::Task) -> Result<Report, Failure> {
+async fn report(named: &ViewTool, job: &Job, task: wit::Task) -> Result<Report, Failure> {
     let guest = &named.guest;
     let revision = job.context.revision;
     let bad = |problem: String| bad_output(guest, "task", &job.own, &problem);
@@ -114,7 +114,7 @@ fn report(named: &ViewTool, job: &Job, task: wit::Task) -> Result<Report, Failur
         }
         wit::TaskStatus::Completed(result) => {
             let tool = named.tool().ok_or_else(|| guest_gone(&job.guest))?;
-            let result = checked(named, tool, &job.tool, result);
+            let result = checked(named, tool, &job.tool, result).await;
             ReportedState::Over(Over::of(result.map(Reply::Tool), revision))
         }
         wit::TaskStatus::Failed(error) => {

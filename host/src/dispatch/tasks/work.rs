@@ -62,7 +62,7 @@ impl Desk {
                 let answer = answer.await;
                 let Some(tasks) = tasks.upgrade() else { return };
                 let desk = Desk { news: news.clone(), tasks, rounds_max };
-                match desk.conclude(&of, &view, &tool, &context, answer) {
+                match desk.conclude(&of, &view, &tool, &context, answer).await {
                     Next::Done => return,
                     Next::Again => {}
                     Next::Later => {
@@ -109,7 +109,7 @@ impl Desk {
     }
 
     /// Takes in how a run ended.
-    fn conclude(&self, id: &str, view: &View, tool: &str, context: &CallContext, answer: Answer) -> Next {
+    async fn conclude(&self, id: &str, view: &View, tool: &str, context: &CallContext, answer: Answer) -> Next {
         let Some(named) = view.tool(tool) else {
             self.end(id, context, Err(not_found(tool)));
             return Next::Done;
@@ -117,7 +117,7 @@ impl Desk {
         if matches!(answer, Err(guest::Failure::Busy)) {
             return Next::Later;
         }
-        match answered(named, tool, answer) {
+        match answered(named, tool, answer).await {
             Ok(Answered::Result(result)) => self.end(id, context, Ok(Reply::Tool(result))),
             Ok(Answered::Job(job)) => self.tasks.is_job(id, job),
             Ok(Answered::Asks(required)) => {

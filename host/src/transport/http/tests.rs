@@ -1,6 +1,7 @@
 //! HTTP over real sockets: the table of cases, and what a table cannot show.
 
 mod client;
+mod faults;
 mod legacy;
 mod lifetime;
 mod questions;

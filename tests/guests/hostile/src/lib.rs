@@ -56,6 +56,8 @@ const TOOLS: &[&str] = &[
     "print",
     "print-flood",
     "surroundings",
+    "work",
+    "progress-quick",
     "wrong-output",
     "without-output",
     "schema-no-json",
@@ -63,7 +65,17 @@ const TOOLS: &[&str] = &[
     "schema-invalid",
     "schema-far-reference",
     "header-invalid",
+    "schema-verbatim",
+    "schema-slow",
+    "trace",
 ];
+
+/// Ten things of which each is ten times the next, on every level of the value.
+const SLOW: &str = r##"{"type":"object","$defs":{
+    "a":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},
+    "b":{"anyOf":[{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"},{"$ref":"#/$defs/c"}]},
+    "c":{"additionalProperties":{"$ref":"#/$defs/a"},"minProperties":1}
+},"additionalProperties":{"$ref":"#/$defs/a"}}"##;
 
 /// What a tool says its arguments are; most take anything.
 fn input_schema(tool: &str) -> &'static str {
@@ -73,6 +85,8 @@ fn input_schema(tool: &str) -> &'static str {
         "schema-invalid" => r#"{"type":"object","properties":{"a":{"type":"text"}}}"#,
         "schema-far-reference" => r#"{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}"#,
         "header-invalid" => r#"{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}"#,
+        "schema-verbatim" => r#"{"x":12345678901234567890.00,"type":"object","properties":{"b":{},"a":{"\u0064efault":1e2}}}"#,
+        "schema-slow" => SLOW,
         _ => r#"{"type":"object"}"#,
     }
 }
@@ -180,6 +194,10 @@ impl Tools for Hostile {
                 let answer = context::answer("key").map(|answer| answer.map_err(|error| error.code));
                 text(format!("{id:?} {answer:?} {:?} {}", context::state(), context::time_left_ms() > 0))
             }
+            "trace" => {
+                let request = context::request().map(|request| (request.traceparent, request.meta));
+                text(format!("{request:?}"))
+            }
             "not-found" => Err(Error::NotFound(arguments)),
             "invalid-params" => Err(Error::InvalidParams(arguments)),
             "missing-capability" => Err(Error::MissingClientCapability("{\"roots\":{}}".into())),
@@ -204,6 +222,16 @@ impl Tools for Hostile {
                 text("printed".into())
             }
             "surroundings" => surroundings(),
+            "work" => {
+                let turns = (0..arguments.parse().unwrap_or(10_000_000_u64)).fold(0_u64, |turns, _| black_box(turns + 1));
+                text(turns.to_string())
+            }
+            // What a quick loop does that reports each of its steps.
+            "progress-quick" => {
+                let steps = arguments.parse().unwrap_or(500_u32);
+                let sent = (1..=steps).all(|at| context::report_progress(at.into(), Some(steps.into()), None).is_ok());
+                text(sent.to_string())
+            }
             _ => Err(Error::NotFound(name)),
         }
     }

@@ -1,0 +1,1 @@
+../../../../src/registry/schema.rs

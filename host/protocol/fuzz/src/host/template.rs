@@ -1,0 +1,1 @@
+../../../../src/registry/template.rs
