@@ -36,7 +36,7 @@ impl Scope<'_> {
                 let context = named.guest.version.exports().tasks.then(|| seat.context_mut().clone());
                 let answer = named.guest.version.call_tool(seat.of(self.voice(&named.guest)), tool.listed.name.clone(), arguments).await;
                 match (answered(named, name, answer).await, context) {
-                    (Ok(Answered::Job(job)), Some(context)) => Err(self.refuse_job(named, context, job).await),
+                    (Ok(Answered::Job(job)), Some(context)) => Err(self.refuse_job(named, name, context, job).await),
                     (answered, _) => reply(answered, named, &turn),
                 }
             }

@@ -1,15 +1,23 @@
-//! Tasks of 2025-11-25: the client asks for one, waits for its result, lists and cancels.
+//! Tasks as 2025-11-25 has them: the client asks for one, and waits for its result.
 
-use super::*;
+use super::everything;
+use super::{GUEST, JOBS, PATIENCE, begin, checked, form, get, host, modern, modern_as, modern_as_call, text, until, until_is, update};
+use crate::support::schema::Schemas;
+use guesthouse::host::Host;
+use guesthouse::transport::memory::Client;
+use guesthouse_protocol::{Revision, RpcError};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::time::timeout;
 
 /// A client of 2025-11-25 that answers what it is asked.
-pub(super) struct Session {
+struct Session {
     client: Client,
     asked: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Session {
-    pub(super) async fn connect(host: &Host) -> Self {
+    async fn connect(host: &Host) -> Self {
         let client = host.connect(None).unwrap();
         let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
         let log = asked.clone();
@@ -39,12 +47,12 @@ impl Session {
     }
 
     /// The id of the task that a call is.
-    pub(super) async fn begin(&self, tool: &str, arguments: Value, task: Value) -> String {
+    async fn begin(&self, tool: &str, arguments: Value, task: Value) -> String {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments, "task": task })).await;
         answer["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
-    pub(super) async fn of(&self, method: &str, id: &str) -> Value {
+    async fn of(&self, method: &str, id: &str) -> Value {
         self.request(method, json!({ "taskId": id })).await
     }
 }
@@ -142,4 +150,36 @@ async fn before_2025_11_25_tools_that_run_as_tasks_are_called() {
     let Value::Object(params) = json!({ "name": "failing_job", "arguments": {}, "task": {} }) else { panic!("an object") };
     let answer = client.request_as_is("tools/call", params).await.unwrap();
     assert_eq!(answer["result"]["isError"], true, "{answer}");
+}
+
+#[tokio::test]
+async fn a_guests_own_jobs_are_asked_about_answered_and_cancelled() {
+    let host = host("", JOBS).await;
+    let client = host.connect(None).unwrap();
+    let id = begin(&client, "done", json!({})).await;
+    assert!(id.starts_with("task_"), "the guest's own name for it stays inside: {id}");
+    assert_eq!(text(&until_is(&client, &id, "completed").await["result"]), "all done");
+    let id = begin(&client, "fails", json!({})).await;
+    assert_eq!(until_is(&client, &id, "failed").await["error"]["code"], 9);
+    let id = begin(&client, "runs", json!({})).await;
+    let task = until(&client, &id, |task| task["statusMessage"] == "1 of 2").await;
+    assert_eq!((&task["status"], &task["pollIntervalMs"]), (&json!("working"), &json!(20)));
+    modern(&client, "tasks/cancel", json!({ "taskId": id })).await;
+    assert_eq!(get(&client, &id).await["status"], "cancelled");
+    let id = begin(&client, "asks", json!({})).await;
+    let task = until_is(&client, &id, "input_required").await;
+    assert_eq!(task["inputRequests"], json!({ "where": { "method": "roots/list", "params": {} } }));
+    update(&client, &id, json!({ "where": { "roots": [{ "uri": "file:///a" }] } })).await;
+    assert!(text(&until_is(&client, &id, "completed").await["result"]).contains("file:///a"));
+    // A job of which the guest knows nothing is an error of the question, not of the task.
+    let id = begin(&client, "lost", json!({})).await;
+    let asked = modern(&client, "tasks/get", json!({ "taskId": id })).await;
+    assert!(asked["error"].is_object(), "{asked}");
+    for (tool, capabilities) in [("forbidden", everything()), ("done", json!({}))] {
+        let refused = modern_as(&client, "tools/call", modern_as_call(tool, json!({})), &capabilities).await;
+        assert_eq!(refused["error"]["code"], if tool == "done" { -32021 } else { -32603 }, "{refused}");
+    }
+    let session = Session::connect(&host).await;
+    let id = session.begin("done", json!({}), json!({})).await;
+    assert_eq!(text(&session.of("tasks/result", &id).await["result"]), "all done");
 }

@@ -11,7 +11,7 @@ use crate::guest::bindings::tasks as wit;
 use crate::registry::{Loaded, ViewTool};
 use crate::tasks::{Owner, Report, ReportedState};
 use guesthouse_protocol::model::tasks::Over;
-use guesthouse_protocol::model::{InputRequired, Reply, Rounds};
+use guesthouse_protocol::model::{InputRequired, Reply, Rounds, TaskSupport};
 use guesthouse_protocol::{CallContext, Failure, RpcError};
 use std::sync::Arc;
 
@@ -85,9 +85,16 @@ impl Scope<'_> {
         }
     }
 
-    /// A tool answered with a job, and the client cannot follow one.
-    pub(in crate::dispatch) async fn refuse_job(&self, named: &ViewTool, context: CallContext, job: String) -> Failure {
+    /// A tool answered with a job where the client cannot follow one, or the tool must not have one.
+    pub(in crate::dispatch) async fn refuse_job(&self, named: &ViewTool, name: &str, context: CallContext, job: String) -> Failure {
+        let revision = context.revision;
         self.end_job(&named.guest, context, job).await;
+        if named.listed.task_support == TaskSupport::Forbidden {
+            return bad_output(&named.guest, "tool", name, "it answered with a task, and says that it does not run as one");
+        }
+        if revision.has_task_param() {
+            return Failure::WrongTaskMode(format!("The tool `{name}` runs only as a task"));
+        }
         extension_missing()
     }
 }
