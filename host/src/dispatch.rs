@@ -274,6 +274,10 @@ fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Fa
                 Err(bad) => bad_output(guest, kind, name, &bad.to_string()),
             },
             types::Error::Internal(_) => internal(InternalKind::HandlerError, "failed"),
+            // The contract promises the author a line in the log where a code is not the guest's to use.
+            types::Error::Rpc(error) if guesthouse_protocol::failure::is_reserved(error.code) => {
+                internal(InternalKind::HandlerError, "failed with an error code that the protocol reserves")
+            }
             types::Error::Rpc(error) => match error.data.clone().map(|data| convert::json(data, "rpc.data")).transpose() {
                 Ok(data) => Failure::Rpc(RpcError { code: error.code, message: error.message.clone(), data }),
                 Err(bad) => bad_output(guest, kind, name, &bad.to_string()),

@@ -12,4 +12,5 @@ mod questions;
 mod rules;
 mod samples;
 mod support;
+mod tasks;
 mod tidy;

@@ -270,7 +270,7 @@ fn missing_capability(required: Json, method: Method, modern: bool) -> Answer {
 }
 
 /// JSON-RPC keeps this range for itself and for MCP; a guest has all the other integers.
-fn is_reserved(code: i32) -> bool {
+pub fn is_reserved(code: i32) -> bool {
     (-32768..=-32000).contains(&code)
 }
 

@@ -190,7 +190,7 @@ fn ask(rounds: &Rounds) -> Reply {
             let params = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
             let question = Question::Elicit(RawValue::from_string(params.into()).unwrap());
             let questions = vec![Asked { key: "name".into(), question }];
-            Reply::InputRequired(Box::new(InputRequired { questions, request_state: None, guest_state: None, task: None }))
+            Reply::InputRequired(Box::new(InputRequired { questions, ..InputRequired::default() }))
         }
     }
 }

@@ -14,10 +14,9 @@ struct Confirmation {
     confirm: bool,
 }
 
-/// What the suite answers to both questions.
 #[data]
-struct Named {
-    /// Any name.
+struct Name {
+    /// A name.
     name: String,
 }
 
@@ -40,11 +39,14 @@ pub fn confirm_delete(ctx: &Ctx, filename: &str) -> Result<String> {
 }
 
 pub fn two_questions(ctx: &Ctx) -> Result<String> {
-    let questions = (ctx.elicit::<Named>("first", "The first name?"), ctx.elicit::<Named>("second", "The second name?"));
-    let (first, second) = ctx.together(questions)?;
-    let name = |answer| match answer {
-        Elicited::Accept(Named { name }) => name,
-        Elicited::Decline | Elicited::Cancel => "nothing".to_owned(),
+    let questions = (ctx.elicit::<Name>("name", "What is your name?"), ctx.elicit::<Confirmation>("confirm", "Shall we go on?"));
+    let (name, confirmed) = ctx.together(questions)?;
+    let name = match name {
+        Elicited::Accept(Name { name }) => name,
+        Elicited::Decline | Elicited::Cancel => "nobody".to_owned(),
     };
-    Ok(format!("{} and {}", name(first), name(second)))
+    match confirmed {
+        Elicited::Accept(Confirmation { confirm: true }) => Ok(format!("{name} goes on")),
+        Elicited::Accept(_) | Elicited::Decline | Elicited::Cancel => Ok(format!("{name} stops")),
+    }
 }

@@ -137,7 +137,8 @@ impl Tools for Hostile {
             output_schema: output_schema(name),
             annotations: None,
             icons: Vec::new(),
-            task_support: TaskSupport::Forbidden,
+            // One that never ends, to be ended by others.
+            task_support: if *name == "loop" { TaskSupport::Optional } else { TaskSupport::Forbidden },
             meta: None,
             more: None,
         };
