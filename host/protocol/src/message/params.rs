@@ -25,15 +25,18 @@ pub(crate) mod meta_key {
     pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context.
     pub(crate) const TRACEPARENT: &str = "traceparent";
+    /// W3C baggage, which may hold what is none of a guest's business: it goes no further.
+    pub(crate) const BAGGAGE: &str = "baggage";
 }
 
-const META_NAMES: [&str; 6] = [
+const META_NAMES: [&str; 7] = [
     meta_key::PROTOCOL_VERSION,
     meta_key::CLIENT_INFO,
     meta_key::CLIENT_CAPABILITIES,
     meta_key::LOG_LEVEL,
     meta_key::PROGRESS_TOKEN,
     meta_key::TRACEPARENT,
+    meta_key::BAGGAGE,
 ];
 
 const PARAM_NAMES: [&str; 17] = [
