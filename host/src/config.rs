@@ -5,6 +5,7 @@
 
 mod check;
 pub mod discover;
+pub mod grants;
 pub mod paths;
 pub mod seal;
 pub mod streams;
@@ -13,6 +14,7 @@ pub mod units;
 
 use crate::guest::CallLimits;
 use anyhow::{Context, Result, anyhow, bail};
+use grants::{Grants, InstancePolicy, Secrets};
 use indexmap::IndexMap;
 use seal::SealConfig;
 use serde::Deserialize;
@@ -198,6 +200,12 @@ pub struct GuestConfig {
     pub config: toml::Table,
     /// Which of its tools are served, by name; `*` at the end stands for any ending. All, where the key is absent.
     pub tools: Option<Vec<String>>,
+    /// How long its instances live.
+    pub instance: InstancePolicy,
+    /// What it may reach.
+    pub grants: Grants,
+    /// What the host adds to its HTTP requests.
+    pub secrets: Secrets,
     /// Bounds of its calls.
     pub limits: GuestLimits,
 }

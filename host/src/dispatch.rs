@@ -92,8 +92,6 @@ pub struct Dispatcher {
     /// How long a call runs before it becomes a task.
     task_after: Duration,
     desk: Desk,
-    /// Whoever comes over HTTP is on this machine.
-    is_local: bool,
     _teller: Teller,
 }
 
@@ -119,7 +117,6 @@ impl Dispatcher {
             listen_time: config.streams.listen_time.duration(),
             task_after: config.tasks.after.duration(),
             desk,
-            is_local: config.server.listen.ip().is_loopback(),
         }
     }
 

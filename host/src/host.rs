@@ -2,7 +2,7 @@
 
 use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
-use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Settings, clean};
+use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
@@ -147,7 +147,13 @@ async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config,
 fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> {
     let config_json = serde_json::to_string(&guest.config.config)
         .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-    Ok(Settings { name: guest.name.clone(), config_json, limits: call_limits(&guest.config.limits), cache: cache.cloned() })
+    Ok(Settings {
+        name: guest.name.clone(),
+        config_json,
+        limits: call_limits(&guest.config.limits),
+        room: Room::default(),
+        cache: cache.cloned(),
+    })
 }
 
 fn call_limits(limits: &GuestLimits) -> CallLimits {

@@ -2,6 +2,7 @@
 //!
 //! Embedders start a [`host::Host`] from components and serve it, or connect to it in process.
 
+pub mod audit;
 pub mod build;
 pub mod capability;
 pub mod changes;
@@ -11,6 +12,7 @@ pub mod convert;
 pub mod dispatch;
 pub mod guest;
 pub mod host;
+pub mod identity;
 pub mod registry;
 pub mod seal;
 pub mod tasks;

@@ -14,10 +14,12 @@ use crate::changes::Hub;
 use crate::config::Config;
 use crate::dispatch::Line;
 use crate::host::Shared;
+use crate::identity;
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use futures_util::FutureExt;
-use guesthouse_protocol::{Call, Failure, InternalKind, Outcome, PeerConfig, RpcError, TransportKind};
+use guesthouse_protocol::http::HttpRefusal;
+use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Outcome, PeerConfig, RpcError, TransportKind};
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -30,6 +32,9 @@ const RETRY_AFTER_S: u32 = 1;
 trait Service: Send + Sync + 'static {
     /// As it was when the host started.
     fn config(&self) -> &Config;
+
+    /// Who sends a request with these headers; refused, if it says so and is not, or must say so and does not.
+    fn identify(&self, headers: &HeaderMap) -> Result<Identity, HttpRefusal>;
 
     /// One permit for each request in flight.
     fn requests(&self) -> &Arc<Semaphore>;
@@ -56,6 +61,11 @@ trait Service: Send + Sync + 'static {
 impl Service for Shared {
     fn config(&self) -> &Config {
         &self.config
+    }
+
+    fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
+        let here = self.config.server.listen.ip().is_loopback();
+        Ok(if here { identity::local() } else { Identity::default() })
     }
 
     fn requests(&self) -> &Arc<Semaphore> {

@@ -135,6 +135,18 @@ pub struct Call {
     pub reporter: Reporter,
 }
 
+/// The caller of a request, as the host verified or knows it. Nothing in it comes from the client's own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Who it is; none for a caller that nobody vouches for.
+    pub principal: Option<Arc<str>>,
+    /// On whose behalf, where the operator says so.
+    pub tenant: Option<Arc<str>>,
+    /// The session of the handshake era that the request belongs to, by a name that does not open it; unique for ever. None
+    /// in the modern era.
+    pub session: Option<Arc<str>>,
+}
+
 /// What the protocol knows about a call beside what is asked.
 #[derive(Clone, Debug)]
 pub struct CallContext {
@@ -152,6 +164,8 @@ pub struct CallContext {
     pub meta: Option<Json>,
     /// W3C trace context, if well-formed.
     pub traceparent: Option<Box<str>>,
+    /// Who asks. The peer does not know: it is for the transport to fill in, before the call runs.
+    pub identity: Identity,
     /// Set if a modern client says that this is a later round of a call that asked it something.
     pub retry: Option<Retry>,
     /// Set if a client of 2025-11-25 wants the call to run as a task.

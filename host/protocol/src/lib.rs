@@ -39,7 +39,7 @@ pub mod reporter;
 pub mod revision;
 pub mod subscription;
 
-pub use effect::{Call, CallContext, CallId, Effect, Outgoing, PeerConfig, PeerLimits, TransportKind};
+pub use effect::{Call, CallContext, CallId, Effect, Identity, Outgoing, PeerConfig, PeerLimits, TransportKind};
 pub use error::RpcError;
 pub use failure::{Failure, InternalKind, NotFound, Outcome, StateProblem};
 pub use json::Json;

@@ -9,7 +9,7 @@ use crate::registry::{Loaded, Registry, load};
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
-use guesthouse_protocol::Event;
+use guesthouse_protocol::{Event, Identity};
 use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,6 +132,10 @@ impl Voice {
 impl guest::CallContext for Voice {
     fn request_info(&mut self) -> Option<RequestInfo> {
         None
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::default()
     }
 
     fn answer(&mut self, _key: &str) -> Option<Result<String, RpcError>> {

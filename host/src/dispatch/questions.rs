@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use guesthouse_protocol::model::questions::{Expected, QUESTIONS_MAX, accept_unasked};
 use guesthouse_protocol::model::{InputRequired, Question, Reply, Rounds};
-use guesthouse_protocol::{CallContext, Era, Failure, InternalKind, Json, Method, Outcome, Revision};
+use guesthouse_protocol::{CallContext, Era, Failure, Identity, InternalKind, Json, Method, Outcome, Revision};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -23,9 +23,6 @@ const SEALED_FORM_BYTES_MAX: usize = 16 << 10;
 /// Random bytes of an `elicitationId`.
 const ELICITATION_ID_BYTES: usize = 16;
 
-/// Whoever may ask without being known is this one: one person on one machine.
-pub(super) const LOCAL: &str = "local";
-
 /// One run of a call that may ask.
 pub(super) struct Turn<'a> {
     scope: &'a Scope<'a>,
@@ -33,6 +30,7 @@ pub(super) struct Turn<'a> {
     name: &'a str,
     /// JSON text, for the binding of sealed state; empty in the handshake era.
     arguments: String,
+    identity: Identity,
     revision: Revision,
     /// In the handshake era, of these only the count of rounds is set.
     rounds: Rounds,
@@ -49,12 +47,13 @@ impl<'a> Scope<'a> {
         name: &'a str,
         arguments: impl FnOnce() -> String,
     ) -> Result<Turn<'a>, Failure> {
-        let revision = context.revision;
+        let (revision, identity) = (context.revision, context.identity.clone());
         if revision.era() == Era::Handshake {
             let rounds = Rounds { round: context.rounds.round, ..Rounds::default() };
-            return Ok(Turn { scope: self, method, name, arguments: String::new(), revision, rounds, used: None });
+            return Ok(Turn { scope: self, method, name, arguments: String::new(), identity, revision, rounds, used: None });
         }
-        let mut turn = Turn { scope: self, method, name, arguments: arguments(), revision, rounds: Rounds::default(), used: None };
+        let mut turn =
+            Turn { scope: self, method, name, arguments: arguments(), identity, revision, rounds: Rounds::default(), used: None };
         let Some(retry) = context.retry.take() else { return Ok(turn) };
         let mut given: HashMap<String, Json> = match &retry.input_responses {
             None => HashMap::new(),
@@ -128,8 +127,8 @@ impl Turn<'_> {
             method: self.method.as_str(),
             name: self.name,
             arguments: &serde_json::from_str::<&RawValue>(&self.arguments).map(canonical).unwrap_or_default(),
-            principal: LOCAL,
-            tenant: "",
+            principal: self.identity.principal.as_deref().unwrap_or_default(),
+            tenant: self.identity.tenant.as_deref().unwrap_or_default(),
             endpoint: &self.scope.endpoint.path(),
             revision: self.revision.as_str(),
         })

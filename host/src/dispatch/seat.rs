@@ -8,7 +8,7 @@ use crate::guest::bindings::types::RpcError;
 use crate::guest::{self, Change};
 use crate::tasks::Handover;
 use futures_util::future::BoxFuture;
-use guesthouse_protocol::{CallContext, Reporter};
+use guesthouse_protocol::{CallContext, Identity, Reporter};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -122,14 +122,18 @@ impl guest::CallContext for Seat {
             client_capabilities: context.client_capabilities.get().to_owned(),
             meta: context.meta.as_ref().map(|meta| meta.get().to_owned()),
             traceparent: context.traceparent.as_deref().map(str::to_owned),
-            principal: None,
-            tenant: None,
-            session: None,
+            principal: context.identity.principal.as_deref().map(str::to_owned),
+            tenant: context.identity.tenant.as_deref().map(str::to_owned),
+            session: context.identity.session.as_deref().map(str::to_owned),
             wants_progress: self.handover.is_some()
                 || self.reporter.as_ref().is_some_and(Reporter::wants_progress) && self.frames.is_some(),
             retry: context.rounds.round > 0,
             more: None,
         })
+    }
+
+    fn identity(&self) -> Identity {
+        self.context.identity.clone()
     }
 
     fn answer(&mut self, key: &str) -> Option<Result<String, RpcError>> {

@@ -4,7 +4,7 @@ mod jobs;
 mod work;
 
 use super::cursor::Position;
-use super::questions::{LOCAL, Turn};
+use super::questions::Turn;
 use super::seat::Seat;
 use super::tools::{Answered, answered, reply};
 use super::{Line, RETRY_AFTER_S, Scope};
@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use guesthouse_protocol::model::tasks::{EXTENSION, Live, Over, Stage};
 use guesthouse_protocol::model::{InputRequired, Reply, Task, TaskPage, TaskSupport};
-use guesthouse_protocol::{CallContext, Era, Failure, Json, NotFound, Outcome, RpcError, TransportKind};
+use guesthouse_protocol::{CallContext, Era, Failure, Identity, Json, NotFound, Outcome, RpcError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -124,21 +124,13 @@ impl Scope<'_> {
 
     /// Whose the tasks are that this caller makes, and may see.
     pub(super) fn owner(&self, context: &CallContext) -> Owner {
-        Owner { principal: self.principal(context), endpoint: self.endpoint.clone() }
-    }
-
-    /// The caller, if it is known.
-    fn principal(&self, context: &CallContext) -> Option<Arc<str>> {
-        let known = match context.transport {
-            TransportKind::Stdio | TransportKind::Memory => true,
-            TransportKind::Http => self.dispatcher.is_local,
-        };
-        known.then(|| LOCAL.into())
+        let Identity { principal, tenant, .. } = context.identity.clone();
+        Owner { principal, tenant, endpoint: self.endpoint.clone() }
     }
 
     /// Whether a list of tasks shows a caller its own alone.
     pub(super) fn lists_tasks(&self, context: &CallContext) -> bool {
-        self.principal(context).is_some()
+        context.identity.principal.is_some()
     }
 
     pub(super) async fn get_task(&self, context: CallContext, id: &str) -> Outcome {

@@ -14,6 +14,7 @@ use super::engine::{Engines, SizeClass};
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
+use super::room::Room;
 use super::version::{Guest, Indices, Inner, Version};
 use crate::capability::{LINKED, links};
 
@@ -31,6 +32,8 @@ pub struct Settings {
     pub config_json: String,
     /// Limits of its calls.
     pub limits: CallLimits,
+    /// What it was granted.
+    pub room: Room,
     /// Where compiled code is kept; None compiles anew.
     pub cache: Option<CodeCache>,
 }
@@ -115,6 +118,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
                 log: Arc::new(GuestLog::new(&settings.name, &settings.limits)),
                 name: settings.name,
                 limits: settings.limits.clone(),
+                room: settings.room,
             }),
             pre,
             indices,

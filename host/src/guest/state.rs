@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use guesthouse_protocol::Identity;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -21,6 +22,9 @@ use crate::capability::wasi;
 pub trait CallContext: Send + 'static {
     /// Everything about the request. Built only for guests that ask.
     fn request_info(&mut self) -> Option<RequestInfo>;
+
+    /// Who asks, as the host knows; whose state a callback works on follows from it.
+    fn identity(&self) -> Identity;
 
     /// The client's answer to a question of an earlier round.
     fn answer(&mut self, key: &str) -> Option<Result<String, RpcError>>;

@@ -10,6 +10,7 @@ use super::engine::{Engines, SizeClass};
 use super::limits::CallLimits;
 use super::log::GuestLog;
 use super::manifest::{Exports, Manifest};
+use super::room::Room;
 use super::shares::Share;
 use super::state::State;
 
@@ -43,6 +44,7 @@ pub(crate) struct Guest {
     pub(crate) name: String,
     pub(crate) limits: CallLimits,
     pub(crate) log: Arc<GuestLog>,
+    pub(crate) room: Room,
 }
 
 /// Where the exported functions are, looked up once. `lifecycle` is required, the others are what the guest offers.

@@ -18,6 +18,8 @@ const KEYS_MAX: usize = 1_024;
 pub struct Owner {
     /// The caller, if it is known; those that are not known have one owner, and unguessable ids.
     pub principal: Option<Arc<str>>,
+    /// On whose behalf.
+    pub tenant: Option<Arc<str>>,
     /// Where the task was made.
     pub endpoint: Endpoint,
 }

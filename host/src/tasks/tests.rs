@@ -19,7 +19,7 @@ fn clock() -> u64 {
 }
 
 fn owner(name: &str) -> Owner {
-    Owner { principal: Some(name.into()), endpoint: Endpoint::Merged }
+    Owner { principal: Some(name.into()), tenant: None, endpoint: Endpoint::Merged }
 }
 
 fn work(arguments: &str) -> Work {
@@ -34,6 +34,7 @@ fn work(arguments: &str) -> Work {
         traceparent: None,
         retry: None,
         task: None,
+        identity: guesthouse_protocol::Identity::default(),
         rounds: Rounds::default(),
     };
     Work { guest: "guest".into(), tool: "tool".into(), arguments: arguments.into(), context, job: None }

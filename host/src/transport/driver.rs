@@ -8,7 +8,7 @@ use crate::changes::Listener;
 use crate::dispatch::{Frame, Line};
 use crate::registry::Endpoint;
 use bytes::Bytes;
-use guesthouse_protocol::{Call, CallId, Effect, Event, Outcome, Peer, Refusal, Request};
+use guesthouse_protocol::{Call, CallId, Effect, Era, Event, Identity, Outcome, Peer, Refusal, Request};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -58,11 +58,13 @@ pub(super) struct Connection<S> {
     opened: Instant,
     /// Made and not in the queue yet. Holds the responses to one message, and one for each call that ended meanwhile.
     outbox: VecDeque<Bytes>,
+    /// Who is at the other end. The connection is its session.
+    identity: Identity,
 }
 
 impl<S: Service> Connection<S> {
     /// A connection, and the part of it that writes.
-    pub(super) fn new(service: Arc<S>, endpoint: Endpoint, peer: Peer) -> (Self, Writer) {
+    pub(super) fn new(service: Arc<S>, endpoint: Endpoint, peer: Peer, identity: Identity) -> (Self, Writer) {
         let queue_len = service.config().limits.queue.max(1);
         let (responses, response_queue) = mpsc::channel(queue_len);
         let (frames, frame_queue) = mpsc::channel(queue_len);
@@ -80,6 +82,7 @@ impl<S: Service> Connection<S> {
             stopping: CancellationToken::new(),
             opened: Instant::now(),
             outbox: VecDeque::new(),
+            identity,
         };
         (connection, Writer { responses: response_queue, frames: frame_queue, done })
     }
@@ -186,8 +189,12 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    fn start(&mut self, call: Call) {
+    fn start(&mut self, mut call: Call) {
         let id = call.id;
+        call.context.identity = match call.context.revision.era() {
+            Era::Handshake => self.identity.clone(),
+            Era::Modern => Identity { session: None, ..self.identity.clone() },
+        };
         let listens = matches!(call.request, Request::Listen(_));
         let permit = match self.service.requests().clone().try_acquire_owned() {
             // Subscriptions do next to nothing for a long time, and are counted elsewhere.
@@ -327,7 +334,7 @@ mod tests {
         change(&mut config);
         let fake = Fake::new(config);
         let peer = Peer::new(fake.peer_config(&Endpoint::Merged, TransportKind::Memory).unwrap());
-        Connection::new(fake, Endpoint::Merged, peer)
+        Connection::new(fake, Endpoint::Merged, peer, Identity::default())
     }
 
     #[tokio::test]

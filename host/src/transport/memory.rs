@@ -3,6 +3,7 @@
 use super::Service;
 use super::driver::{Connection, Sink, Source};
 use crate::host::Shared;
+use crate::identity::local_session;
 use crate::registry::Endpoint;
 use anyhow::{Result, anyhow, bail};
 use bytes::Bytes;
@@ -55,7 +56,7 @@ pub fn connect(shared: Arc<Shared>, endpoint: Endpoint) -> Result<Client> {
 fn open<S: Service>(service: Arc<S>, endpoint: Endpoint) -> Result<Client> {
     let config =
         service.peer_config(&endpoint, TransportKind::Memory).ok_or_else(|| anyhow!("nothing is served at {}", endpoint.path()))?;
-    let (connection, writer) = Connection::new(service, endpoint, Peer::new(config));
+    let (connection, writer) = Connection::new(service, endpoint, Peer::new(config), local_session()?);
     let (outgoing, incoming) = mpsc::channel(QUEUE_LEN);
     let inbox = Arc::new(Mutex::new(Inbox::default()));
     let sink = InboxSink { inbox: inbox.clone(), outgoing: outgoing.downgrade() };

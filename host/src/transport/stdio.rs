@@ -6,6 +6,7 @@
 use super::Service;
 use super::driver::{Connection, Sink, Source, Writer};
 use crate::host::Shared;
+use crate::identity::local_session;
 use crate::registry::Endpoint;
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
@@ -45,7 +46,7 @@ async fn serve_on<S: Service>(
 ) -> Result<()> {
     let config = service.peer_config(&endpoint, TransportKind::Stdio).ok_or_else(|| anyhow!("nothing is served at {}", endpoint.path()))?;
     let limits = config.limits.parse.clone();
-    let (connection, writer) = Connection::new(service, endpoint, Peer::new(config));
+    let (connection, writer) = Connection::new(service, endpoint, Peer::new(config), local_session()?);
     let (chunks, queue) = mpsc::channel(READ_QUEUE_LEN);
     spawn("stdin", move || read(input, &chunks))?;
     let runtime = Handle::current();

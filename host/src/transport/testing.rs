@@ -6,7 +6,8 @@ use crate::config::{Config, Mode};
 use crate::dispatch::{Frame, FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
-use guesthouse_protocol::http::ParamHeaders;
+use guesthouse_protocol::Identity;
+use guesthouse_protocol::http::{HttpRefusal, ParamHeaders};
 use guesthouse_protocol::model::InputRequired;
 use guesthouse_protocol::model::questions::Asked;
 use guesthouse_protocol::model::{
@@ -91,6 +92,10 @@ impl Fake {
 impl Service for Fake {
     fn config(&self) -> &Config {
         &self.config
+    }
+
+    fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
+        Ok(Identity::default())
     }
 
     fn requests(&self) -> &Arc<Semaphore> {

@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use guesthouse::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use guesthouse::guest::bindings::tools::ToolOutcome;
 use guesthouse::guest::bindings::types::{Content, RpcError};
-use guesthouse::guest::{CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Settings, Version, load_bytes};
+use guesthouse::guest::{CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Room, Settings, Version, load_bytes};
+use guesthouse_protocol::Identity;
 
 /// The hostile guest for wasm32-unknown-unknown, as a component.
 pub fn hostile() -> &'static [u8] {
@@ -66,7 +67,7 @@ pub fn limits() -> CallLimits {
 }
 
 pub fn settings(limits: CallLimits) -> Settings {
-    Settings { name: "hostile".into(), config_json: "{}".into(), limits, cache: Some(cache()) }
+    Settings { name: "hostile".into(), config_json: "{}".into(), limits, room: Room::default(), cache: Some(cache()) }
 }
 
 /// The hostile guest, loaded with these limits.
@@ -149,6 +150,10 @@ impl CallContext for Recorder {
             retry: false,
             more: None,
         })
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::default()
     }
 
     fn answer(&mut self, key: &str) -> Option<Result<String, RpcError>> {

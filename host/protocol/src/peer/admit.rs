@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::ask::Again;
 use super::batch::Place;
 use super::{InFlight, Peer};
-use crate::effect::{Call, CallContext, CallId};
+use crate::effect::{Call, CallContext, CallId, Identity};
 use crate::error::RpcError;
 use crate::failure::busy;
 use crate::handshake::{Session, duplicate_id};
@@ -230,6 +230,7 @@ impl Peer {
             traceparent: meta.traceparent,
             retry,
             task,
+            identity: Identity::default(),
             rounds: Rounds::default(),
         };
         let method = request.method();

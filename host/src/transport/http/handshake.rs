@@ -13,7 +13,7 @@ use crate::dispatch::Line;
 use crate::registry::Endpoint;
 use crate::transport::{Service, busy, run_guarded};
 use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, SESSION_ID, check_events, last_event_id, session_id};
-use guesthouse_protocol::{Effect, Incoming, Message, Peer, Refusal, RequestId, Revision, RpcError, error};
+use guesthouse_protocol::{Effect, Identity, Incoming, Message, Peer, Refusal, RequestId, Revision, RpcError, error};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Response, StatusCode};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) async fn open<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'
     let mut response = answer::response(outgoing, posted.accepts);
     if peer.revision().is_some() {
         let listener = service.hub().session(posted.endpoint.clone());
-        let id = place.open(posted.endpoint, peer, listener)?;
+        let id = place.open(posted.endpoint, posted.identity, peer, listener)?;
         response.headers_mut().insert(SESSION_ID, id);
     }
     Ok(response)
@@ -51,7 +51,7 @@ pub(super) async fn answer<S: Service>(
     incoming: Incoming<'_>,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
     let server = posted.server;
-    let session = server.sessions.find(id, &posted.endpoint).ok_or_else(HttpRefusal::session_not_found)?;
+    let session = server.sessions.find(id, &posted.endpoint, &posted.identity).ok_or_else(HttpRefusal::session_not_found)?;
     match session.receive(&server.service, incoming, version, posted.accepts)? {
         Received::Nothing => Ok(answer::accepted()),
         Received::Answer(outgoing) => Ok(answer::response(outgoing, posted.accepts)),
@@ -66,12 +66,13 @@ pub(super) async fn answer<S: Service>(
 pub(super) fn listen<S: Service>(
     server: &Server<S>,
     endpoint: &Endpoint,
+    identity: &Identity,
     headers: &HeaderMap,
     wire: &Arc<Wire>,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
     check_events(headers)?;
     let id = session_id(headers)?.ok_or_else(HttpRefusal::session_required)?;
-    let session = server.sessions.find(id, endpoint).ok_or_else(HttpRefusal::session_not_found)?;
+    let session = server.sessions.find(id, endpoint, identity).ok_or_else(HttpRefusal::session_not_found)?;
     session.check_version(named_version(headers)?)?;
     let (stream, after) = match last_event_id(headers)? {
         None => (STANDALONE, None),
@@ -86,9 +87,14 @@ pub(super) fn listen<S: Service>(
 }
 
 /// Ends a session and everything that runs in it.
-pub(super) fn delete(sessions: &Sessions, endpoint: &Endpoint, headers: &HeaderMap) -> Result<Response<AnswerBody>, HttpRefusal> {
+pub(super) fn delete(
+    sessions: &Sessions,
+    endpoint: &Endpoint,
+    identity: &Identity,
+    headers: &HeaderMap,
+) -> Result<Response<AnswerBody>, HttpRefusal> {
     let id = session_id(headers)?.ok_or_else(HttpRefusal::session_required)?;
-    let session = sessions.find(id, endpoint).ok_or_else(HttpRefusal::session_not_found)?;
+    let session = sessions.find(id, endpoint, identity).ok_or_else(HttpRefusal::session_not_found)?;
     session.check_version(named_version(headers)?)?;
     sessions.close(id);
     Ok(answer::empty(StatusCode::NO_CONTENT, HeaderMap::new()))

@@ -9,6 +9,7 @@ use super::sessions::new_id;
 use super::wire::Wire;
 use super::{Server, intake};
 use crate::dispatch::Frame;
+use crate::identity::session_name;
 use crate::registry::Endpoint;
 use crate::transport::driver::{Connection, Sink};
 use crate::transport::memory::QueueSource;
@@ -16,7 +17,7 @@ use crate::transport::{RETRY_AFTER_S, Service};
 use bytes::Bytes;
 use guesthouse_protocol::framing::write_named_event;
 use guesthouse_protocol::http::{HttpRefusal, check_events, check_post};
-use guesthouse_protocol::{Mode, Peer, PeerConfig, RpcError, TransportKind, error};
+use guesthouse_protocol::{Identity, Mode, Peer, PeerConfig, RpcError, TransportKind, error};
 use http::request::Parts;
 use hyper::body::Incoming;
 use hyper::{Method, Response, StatusCode};
@@ -31,7 +32,10 @@ use tokio::time::timeout;
 const INCOMING_LEN: usize = 4;
 
 /// Where each connection takes in what its client sends, by the id in the address.
-type Table = Mutex<HashMap<Box<str>, mpsc::Sender<Bytes>>>;
+type Table = Mutex<HashMap<Box<str>, Inlet>>;
+
+/// Whose a connection is, and where it takes in messages.
+type Inlet = (Identity, mpsc::Sender<Bytes>);
 
 /// The open connections.
 #[derive(Clone, Default)]
@@ -68,7 +72,7 @@ pub(super) async fn serve<S: Service>(
     match (wanted, &parts.method) {
         (Wanted::Open(endpoint), &Method::GET) => {
             check_events(&parts.headers)?;
-            open(server, wire, endpoint)
+            open(server, wire, endpoint, server.service.identify(&parts.headers)?)
         }
         (Wanted::Send, &Method::POST) => send(server, parts, body).await,
         (Wanted::Open(_), _) => Err(not_allowed("GET")),
@@ -76,7 +80,12 @@ pub(super) async fn serve<S: Service>(
     }
 }
 
-fn open<S: Service>(server: &Server<S>, wire: &Arc<Wire>, endpoint: Endpoint) -> Result<Response<AnswerBody>, HttpRefusal> {
+fn open<S: Service>(
+    server: &Server<S>,
+    wire: &Arc<Wire>,
+    endpoint: Endpoint,
+    identity: Identity,
+) -> Result<Response<AnswerBody>, HttpRefusal> {
     let service = &server.service;
     let config = service.peer_config(&endpoint, TransportKind::Http).filter(|config| config.mode != Mode::Modern);
     let config = config.ok_or_else(|| refusal(StatusCode::NOT_FOUND, "endpoint_not_found", "Nothing is served at this path"))?;
@@ -84,18 +93,19 @@ fn open<S: Service>(server: &Server<S>, wire: &Arc<Wire>, endpoint: Endpoint) ->
     let limits = &service.config().limits;
     let (id, _) = new_id().ok_or_else(|| refusal(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "The server cannot make an id"))?;
     let (messages, incoming) = mpsc::channel(INCOMING_LEN);
+    let identity = Identity { session: Some(session_name(id.as_bytes())), ..identity };
     {
         let mut table = lock(&server.connections.0);
         if table.len() >= limits.sessions {
             let error = RpcError::typed(error::BUSY, "session_capacity_exceeded", "There is no room for another session");
             return Err(HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, &error));
         }
-        table.insert(id.clone(), messages);
+        table.insert(id.clone(), (identity.clone(), messages));
     }
     let mut first = Vec::new();
     write_named_event(&mut first, "endpoint", &format!("/message?sessionId={id}"));
     let entry = Entry { connections: server.connections.clone(), id };
-    let (connection, writer) = Connection::new(service.clone(), endpoint, Peer::new(config));
+    let (connection, writer) = Connection::new(service.clone(), endpoint, Peer::new(config), identity);
     let (sender, frames) = mpsc::channel(1);
     tokio::spawn(connection.run(QueueSource(incoming), server.stopping.clone().cancelled_owned(), limits.stop_time.duration()));
     tokio::spawn(async move {
@@ -117,7 +127,10 @@ async fn send<S: Service>(server: &Server<S>, parts: &Parts, body: Incoming) -> 
     check_post(&parts.headers)?;
     let id = parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")));
     let id = id.ok_or_else(HttpRefusal::session_required)?;
-    let messages = lock(&server.connections.0).get(id).cloned().ok_or_else(HttpRefusal::session_not_found)?;
+    let caller = server.service.identify(&parts.headers)?;
+    let inlet = lock(&server.connections.0).get(id).cloned();
+    let is_own = |owner: &Identity| (&owner.principal, &owner.tenant) == (&caller.principal, &caller.tenant);
+    let (_, messages) = inlet.filter(|(owner, _)| is_own(owner)).ok_or_else(HttpRefusal::session_not_found)?;
     let config = server.service.peer_config(&Endpoint::Merged, TransportKind::Http).ok_or_else(HttpRefusal::session_not_found)?;
     let time = server.service.config().limits.body_time.duration();
     let message = intake::read(body, &config.limits.parse, time).await?;
@@ -211,6 +224,6 @@ fn not_allowed(allow: &'static str) -> HttpRefusal {
 }
 
 /// No code panics while it holds the lock; were it ever to, the table would still be whole.
-fn lock(table: &Table) -> MutexGuard<'_, HashMap<Box<str>, mpsc::Sender<Bytes>>> {
+fn lock(table: &Table) -> MutexGuard<'_, HashMap<Box<str>, Inlet>> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }

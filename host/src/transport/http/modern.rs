@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 /// Answers a message whose headers are in order.
 pub(super) async fn answer<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'_>) -> Result<Response<AnswerBody>, HttpRefusal> {
     let mut peer = Peer::new(posted.config.clone());
-    let call = match peer.receive_parsed(incoming).into_iter().next() {
+    let mut call = match peer.receive_parsed(incoming).into_iter().next() {
         Some(Effect::Run(call)) => call,
         Some(Effect::Send(outgoing)) => return Ok(answer::response(outgoing, posted.accepts)),
         Some(Effect::Cancel(_) | Effect::End(_)) | None => return Ok(answer::accepted()),
@@ -23,6 +23,7 @@ pub(super) async fn answer<S: Service>(posted: Posted<'_, S>, incoming: Incoming
     if matches!(call.request, Request::Listen(_)) {
         check_events(posted.headers)?;
     }
+    call.context.identity = posted.identity.clone();
     let version = version_header(call.context.revision);
     let mut response = run(posted, peer, *call).await;
     response.headers_mut().insert(PROTOCOL_VERSION, version);

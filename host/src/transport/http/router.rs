@@ -7,7 +7,7 @@ use crate::registry::Endpoint;
 use crate::transport::Service;
 use guesthouse_protocol::http::{Accepts, Access, HttpRefusal, Route, Verb, check_post, route, verb};
 use guesthouse_protocol::message::parse;
-use guesthouse_protocol::{PeerConfig, RpcError, TransportKind, error};
+use guesthouse_protocol::{Identity, PeerConfig, RpcError, TransportKind, error};
 use http::request::Parts;
 use hyper::body::Incoming;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(super) struct Posted<'a, S> {
     pub(super) server: &'a Server<S>,
     pub(super) endpoint: Endpoint,
+    /// Who sent it.
+    pub(super) identity: Identity,
     /// What the peers of the endpoint have in common.
     pub(super) config: Arc<PeerConfig>,
     pub(super) headers: &'a HeaderMap,
@@ -59,18 +61,22 @@ async fn serve<S: Service>(
     let endpoint = endpoint(parts.uri.path()).ok_or_else(not_found)?;
     let config = server.service.peer_config(&endpoint, TransportKind::Http).ok_or_else(not_found)?;
     let headers = &parts.headers;
-    match verb(&parts, config.mode)? {
-        Verb::Post => {}
-        Verb::Get => return handshake::listen(server, &endpoint, headers, wire),
-        Verb::Delete => return handshake::delete(&server.sessions, &endpoint, headers),
-        Verb::Preflight => return Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(&parts))),
+    let verb = verb(&parts, config.mode)?;
+    if verb == Verb::Preflight {
+        return Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(&parts)));
+    }
+    let identity = server.service.identify(headers)?;
+    match verb {
+        Verb::Post | Verb::Preflight => {}
+        Verb::Get => return handshake::listen(server, &endpoint, &identity, headers, wire),
+        Verb::Delete => return handshake::delete(&server.sessions, &endpoint, &identity, headers),
     }
     let accepts = check_post(headers)?;
     let limits = &config.limits.parse;
     let message = intake::read(body, limits, server.service.config().limits.body_time.duration()).await?;
     let incoming = parse(&message, limits)?;
     let route = route(headers, &incoming, config.mode)?;
-    let posted = Posted { server, endpoint, config: config.clone(), headers, accepts, wire };
+    let posted = Posted { server, endpoint, identity, config: config.clone(), headers, accepts, wire };
     match route {
         Route::Modern => modern::answer(posted, incoming).await,
         Route::Handshake { session: Some(id), version, .. } => handshake::answer(posted, id, version, incoming).await,

@@ -6,7 +6,7 @@ use crate::dispatch::Line;
 use crate::registry::Endpoint;
 use crate::transport::{Service, busy, run_guarded};
 use guesthouse_protocol::http::{Accepts, HttpRefusal, check_session_version};
-use guesthouse_protocol::{Call, CallId, Effect, Failure, Incoming, Outcome, Outgoing, Peer, Revision};
+use guesthouse_protocol::{Call, CallId, Effect, Failure, Identity, Incoming, Outcome, Outgoing, Peer, Revision};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -22,6 +22,8 @@ const FRAMES_LEN: usize = 1;
 /// One session.
 pub(super) struct Session {
     pub(super) endpoint: Endpoint,
+    /// Who opened it, and how it is called.
+    identity: Identity,
     listener: Arc<Listener>,
     pub(super) streams: Arc<Streams>,
     state: Mutex<State>,
@@ -64,11 +66,23 @@ pub(super) enum Received {
 
 impl Session {
     /// A session that has just been opened.
-    pub(super) fn new(endpoint: Endpoint, peer: Peer, listener: Listener, replay: ReplayLimits, budget: Arc<Budget>) -> Self {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        identity: Identity,
+        peer: Peer,
+        listener: Listener,
+        replay: ReplayLimits,
+        budget: Arc<Budget>,
+    ) -> Self {
         let opened = Instant::now();
         let streams = Streams::new(replay, budget);
         let state = State { peer, streams: streams.clone(), running: HashMap::new(), opened, used: opened, closed: false };
-        Self { endpoint, listener: Arc::new(listener), streams, state: Mutex::new(state) }
+        Self { endpoint, identity, listener: Arc::new(listener), streams, state: Mutex::new(state) }
+    }
+
+    /// Whether that caller opened it.
+    pub(super) fn is_of(&self, caller: &Identity) -> bool {
+        (&self.identity.principal, &self.identity.tenant) == (&caller.principal, &caller.tenant)
     }
 
     /// Takes in a message, starts its calls and stops those that it cancels.
@@ -116,7 +130,14 @@ impl Session {
         check_version(&lock(&self.state), named)
     }
 
-    fn spawn<S: Service>(self: &Arc<Self>, service: &Arc<S>, call: Call, out: Out, permit: Option<OwnedSemaphorePermit>) -> AbortHandle {
+    fn spawn<S: Service>(
+        self: &Arc<Self>,
+        service: &Arc<S>,
+        mut call: Call,
+        out: Out,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> AbortHandle {
+        call.context.identity = self.identity.clone();
         let (session, service) = (self.clone(), service.clone());
         let id = call.id;
         let task = async move {

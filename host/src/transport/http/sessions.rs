@@ -4,11 +4,12 @@ use super::session::Session;
 use super::streams::{Budget, ReplayLimits};
 use crate::changes::Listener;
 use crate::config::Config;
+use crate::identity::session_name;
 use crate::registry::Endpoint;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use guesthouse_protocol::http::HttpRefusal;
-use guesthouse_protocol::{Peer, RpcError, error};
+use guesthouse_protocol::{Identity, Peer, RpcError, error};
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::collections::HashMap;
@@ -63,9 +64,9 @@ impl Sessions {
         Some(Place(self))
     }
 
-    /// The session of that id at that endpoint. To use it elsewhere is as good as not to know it.
-    pub(super) fn find(&self, id: &str, endpoint: &Endpoint) -> Option<Arc<Session>> {
-        lock(&self.table).open.get(id).filter(|session| session.endpoint == *endpoint).cloned()
+    /// The session of that id, of that caller, at that endpoint. For anybody else, and anywhere else, there is none.
+    pub(super) fn find(&self, id: &str, endpoint: &Endpoint, identity: &Identity) -> Option<Arc<Session>> {
+        lock(&self.table).open.get(id).filter(|session| session.endpoint == *endpoint && session.is_of(identity)).cloned()
     }
 
     /// Ends a session.
@@ -119,12 +120,13 @@ impl Sessions {
 
 impl Place<'_> {
     /// Puts a session in the place, and says under which id it is found.
-    pub(super) fn open(self, endpoint: Endpoint, peer: Peer, listener: Listener) -> Result<HeaderValue, HttpRefusal> {
+    pub(super) fn open(self, endpoint: Endpoint, identity: Identity, peer: Peer, listener: Listener) -> Result<HeaderValue, HttpRefusal> {
         let (id, header) = new_id().ok_or_else(|| {
             let error = RpcError::typed(error::INTERNAL_ERROR, "no_randomness", "The server cannot make a session id");
             HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, &error)
         })?;
-        let session = Session::new(endpoint, peer, listener, self.0.replay.clone(), self.0.budget.clone());
+        let identity = Identity { session: Some(session_name(id.as_bytes())), ..identity };
+        let session = Session::new(endpoint, identity, peer, listener, self.0.replay.clone(), self.0.budget.clone());
         lock(&self.0.table).open.insert(id, Arc::new(session));
         Ok(header)
     }

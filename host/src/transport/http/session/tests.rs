@@ -7,8 +7,8 @@ use super::*;
 use crate::config::Config;
 use crate::config::units::Span;
 use crate::transport::testing::{Fake, reaches};
-use guesthouse_protocol::TransportKind;
 use guesthouse_protocol::message::parse;
+use guesthouse_protocol::{Identity, TransportKind};
 
 const IDLE: Duration = Duration::from_secs(60);
 const BOTH: Accepts = Accepts { json: true, events: true };
@@ -37,8 +37,8 @@ async fn opened(fake: &Arc<Fake>, sessions: &Sessions, version: &str) -> Arc<Ses
     let id = call.id;
     let outcome = fake.run(&Endpoint::Merged, *call, Line::default()).await;
     peer.finish(id, outcome);
-    let id = sessions.reserve().unwrap().open(Endpoint::Merged, peer, fake.hub().session(Endpoint::Merged)).unwrap();
-    sessions.find(id.to_str().unwrap(), &Endpoint::Merged).unwrap()
+    let id = sessions.reserve().unwrap().open(Endpoint::Merged, Identity::default(), peer, fake.hub().session(Endpoint::Merged)).unwrap();
+    sessions.find(id.to_str().unwrap(), &Endpoint::Merged, &Identity::default()).unwrap()
 }
 
 fn receive(fake: &Arc<Fake>, session: &Arc<Session>, message: &str) -> Received {
