@@ -261,6 +261,7 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
         Ok(config)
     }
@@ -282,7 +283,7 @@ impl Config {
             }
         }
         config.limits.check()?;
-        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name))?;
+        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name).and_then(|()| guest.grants.check(name)))?;
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;
