@@ -169,7 +169,7 @@ impl Sink for EventSink {
         let mut last = None;
         for message in messages {
             let (written, on_the_wire) = oneshot::channel();
-            self.0.send(Frame { message: message.clone(), written: Some(written) }).await.map_err(|_| gone())?;
+            self.0.send(Frame { message: message.clone(), written: Some(written), share: None }).await.map_err(|_| gone())?;
             last = Some(on_the_wire);
         }
         match last {
