@@ -29,7 +29,7 @@ use crate::seal::Sealer;
 use crate::seal::state::States;
 use crate::tasks::{MemoryStore, StoreLimits, Tasks};
 use guesthouse_protocol::model::{Capabilities, Reference, Reply, Request};
-use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RpcError};
+use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RETRY_AFTER_S, RpcError};
 use news::{News, Voice};
 use seat::Seat;
 use serde_json::Value;
@@ -38,9 +38,6 @@ use std::time::Duration;
 use tasks::Desk;
 use tokio_util::sync::CancellationToken;
 use watch::Teller;
-
-/// When a client whose call found no room may come back, in seconds.
-const RETRY_AFTER_S: u32 = 1;
 
 /// Longest name or URI that is shown in the log, so that what went wrong with it is shown, too.
 const NAME_SHOWN_BYTES_MAX: usize = 256;

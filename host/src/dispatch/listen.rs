@@ -1,10 +1,10 @@
 //! `subscriptions/listen`: an acknowledgement, then what happens, until somebody ends it.
 
 use super::tasks::check_extension;
-use super::{FrameSender, Line, RETRY_AFTER_S, Scope};
+use super::{FrameSender, Line, Scope};
 use crate::changes::{Listener, Lists};
 use crate::tasks::Owner;
-use guesthouse_protocol::{CallContext, Failure, Filter, Outcome, Reply, Subscription};
+use guesthouse_protocol::{CallContext, Failure, Filter, Outcome, RETRY_AFTER_S, Reply, Subscription};
 use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;

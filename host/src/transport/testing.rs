@@ -64,7 +64,7 @@ impl Fake {
             "report" => {
                 for step in 1..=2_u8 {
                     if let (Ok(message), Some(frames)) = (reporter.progress(step.into(), None, None), &frames) {
-                        drop(frames.deliver(message).await);
+                        let _ = frames.deliver(message).await;
                         self.reported.send_modify(|count| *count += 1);
                     }
                     self.released().await;
@@ -74,7 +74,7 @@ impl Fake {
             "log" => {
                 let message = reporter.log(LogLevel::Warning, None, RawValue::TRUE);
                 if let (Some(message), Some(frames)) = (message, &frames) {
-                    drop(frames.deliver(message).await);
+                    let _ = frames.deliver(message).await;
                 }
                 Ok(text("logged"))
             }
