@@ -150,8 +150,10 @@ pub struct Limits {
     pub entries: usize,
     /// Largest JSON Schema of a tool.
     pub schema: Size,
-    /// Frames (progress, log messages) that may wait for one slow client.
+    /// Responses, and as many frames (progress, log messages), that may wait for one slow client.
     pub queue: usize,
+    /// The same in bytes. One that is larger waits alone.
+    pub queue_bytes: Size,
     /// How long a client may take to answer the questions of one round, in the handshake era.
     pub question_time: Span,
     /// Most rounds of questions of one call.
@@ -182,6 +184,7 @@ impl Default for Limits {
             entries: 10_000,
             schema: Size(256 << 10),
             queue: 64,
+            queue_bytes: Size(8 << 20),
             question_time: Span(600_000),
             question_rounds: 8,
             questions_per_peer: 64,
