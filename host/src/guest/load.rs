@@ -17,6 +17,7 @@ use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
 use super::room::Room;
 use super::version::{Guest, Indices, Inner, Version};
 use crate::capability::{LINKED, links};
+use crate::telemetry::GuestFigures;
 
 /// Largest component that is read; the largest language runtimes stay below a tenth of it.
 const COMPONENT_BYTES_MAX: u64 = 256 << 20;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub limits: CallLimits,
     /// What it was granted.
     pub room: Room,
+    /// Where its calls are counted.
+    pub figures: GuestFigures,
     /// Where compiled code is kept; None compiles anew.
     pub cache: Option<CodeCache>,
 }
@@ -119,6 +122,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
                 name: settings.name,
                 limits: settings.limits.clone(),
                 room: settings.room,
+                figures: settings.figures,
             }),
             pre,
             indices,
