@@ -101,6 +101,11 @@ impl Dispatcher {
         self.news.registry.load().view(endpoint).cloned()
     }
 
+    /// Tasks that are worked on now.
+    pub fn tasks_running(&self) -> usize {
+        self.desk.tasks.running()
+    }
+
     /// Where changes meet whoever listens.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.news.hub

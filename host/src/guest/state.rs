@@ -81,7 +81,7 @@ struct Wasi {
 impl State {
     pub(crate) fn new(guest: &Arc<Guest>, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> State {
         State {
-            limiter: Limiter::new(&guest.limits),
+            limiter: Limiter::new(&guest.limits, guest.figures.memory_bytes()),
             guest: Arc::clone(guest),
             log: Arc::new(CallLog::new(&guest.log, &guest.limits)),
             context,

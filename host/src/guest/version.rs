@@ -13,6 +13,7 @@ use super::manifest::{Exports, Manifest};
 use super::room::Room;
 use super::shares::Share;
 use super::state::State;
+use crate::telemetry::GuestFigures;
 
 /// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
 #[derive(Clone)]
@@ -45,6 +46,7 @@ pub(crate) struct Guest {
     pub(crate) limits: CallLimits,
     pub(crate) log: Arc<GuestLog>,
     pub(crate) room: Room,
+    pub(crate) figures: GuestFigures,
 }
 
 /// Where the exported functions are, looked up once. `lifecycle` is required, the others are what the guest offers.
@@ -112,6 +114,11 @@ impl Version {
     /// that the guest writes.
     pub fn report(&self, text: &str) {
         self.inner.guest.log.report(&self.inner.digest, text);
+    }
+
+    /// What is counted of its guest's calls.
+    pub fn figures(&self) -> &GuestFigures {
+        &self.inner.guest.figures
     }
 
     /// The limits of its calls.
