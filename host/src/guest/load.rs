@@ -138,6 +138,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
             share: made.places.join(places),
             turns: engines.schedule().turns(),
+            commit_lock: Arc::default(),
             engines: engines.clone(),
         }),
     })

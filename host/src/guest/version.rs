@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use wasmtime::component::InstancePre;
 
 use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
@@ -36,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) share: Share,
     /// Its turns on the threads for long calls.
     pub(crate) turns: Arc<Semaphore>,
+    /// Held by the one call of the guest that commits.
+    pub(crate) commit_lock: Arc<Mutex<()>>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }
