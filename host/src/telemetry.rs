@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The media type of [`Telemetry::text`].
 pub const TEXT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -53,12 +53,14 @@ pub enum Ended {
     Busy,
     /// Others changed the state that it worked on, again and again.
     StateConflict,
+    /// What it wrote could not be kept.
+    NotSaved,
     /// Whoever called it did not wait for the end.
     Cancelled,
 }
 
 impl Ended {
-    const ALL: [Ended; 11] = [
+    const ALL: [Ended; 12] = [
         Ended::Ok,
         Ended::GuestError,
         Ended::Crash,
@@ -69,6 +71,7 @@ impl Ended {
         Ended::StartFailed,
         Ended::Busy,
         Ended::StateConflict,
+        Ended::NotSaved,
         Ended::Cancelled,
     ];
 
@@ -85,6 +88,7 @@ impl Ended {
             Ended::StartFailed => "start_failed",
             Ended::Busy => "busy",
             Ended::StateConflict => "state_conflict",
+            Ended::NotSaved => "not_saved",
             Ended::Cancelled => "cancelled",
         }
     }
@@ -101,7 +105,14 @@ impl Ended {
             Err(Failure::OutputTooLarge { .. }) => Ended::OutputTooLarge,
             Err(Failure::StartFailed(_)) => Ended::StartFailed,
             Err(Failure::Busy) => Ended::Busy,
+            Err(Failure::StateConflict) => Ended::StateConflict,
+            Err(Failure::NotSaved(_)) => Ended::NotSaved,
         }
+    }
+
+    /// Whether something went wrong that the guest did not say itself.
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Ended::Ok | Ended::GuestError | Ended::Cancelled)
     }
 }
 
@@ -129,6 +140,11 @@ impl std::fmt::Debug for GuestFigures {
 }
 
 impl GuestFigures {
+    /// Counts a call from now on. Unless it is said how it ended, nobody waited for its end.
+    pub(crate) fn begin(&self) -> Counting<'_> {
+        Counting { figures: self, began: Instant::now(), how: Ended::Cancelled }
+    }
+
     /// Counts a call that ended so, after that time.
     pub fn ended(&self, how: Ended, after: Duration) {
         if let Some(counter) = self.0.calls.get(how as usize) {
@@ -146,6 +162,26 @@ impl GuestFigures {
     pub fn calls(&self) -> Vec<(Ended, u64)> {
         let counts = Ended::ALL.into_iter().zip(&self.0.calls).map(|(how, counter)| (how, counter.get()));
         counts.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// A call that is being counted.
+pub(crate) struct Counting<'a> {
+    figures: &'a GuestFigures,
+    began: Instant,
+    how: Ended,
+}
+
+impl Counting<'_> {
+    /// The call ended so.
+    pub(crate) fn end(mut self, how: Ended) {
+        self.how = how;
+    }
+}
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        self.figures.ended(self.how, self.began.elapsed());
     }
 }
 

@@ -13,6 +13,8 @@ use super::outcome::Outcome;
 use super::shares::Place;
 use super::state::{CallContext, Visit};
 use super::version::{Inner, Version};
+use crate::audit::{Event, What};
+use crate::telemetry::Ended;
 
 /// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
 /// guest is busy.
@@ -169,9 +171,40 @@ impl Version {
         callback!(self, None, handoff(from_version, saved), |guest, store| guest.call_restore(store, from_version, saved))
     }
 
+    /// Runs a callback, counts how it ended, and notes a failure that is not the guest's own error.
+    async fn run<A, T>(&self, caller: Caller, allowance: Option<Allowance>, arguments: A, body: Body<A, T>) -> Result<T, Failure>
+    where
+        A: Send + Sync + 'static,
+        T: Outcome + Send + Sync + 'static,
+    {
+        let guest = &self.inner.guest;
+        let principal = caller.as_ref().and_then(|caller| caller.identity().principal);
+        let counting = guest.figures.begin();
+        let outcome = self.run_within_limits(caller, allowance, arguments, body).await;
+        let how = Ended::of(&outcome);
+        counting.end(how);
+        if how.is_failure() {
+            let value = how.as_str();
+            guest.room.audit.record(&Event {
+                what: What::Failed,
+                guest: &guest.name,
+                subject: "call",
+                value,
+                principal: principal.as_deref(),
+            });
+        }
+        outcome
+    }
+
     /// Runs a callback within all limits of a call. The whole call is one future that owns all it needs, so that it can
     /// move to another thread and so that dropping it ends everything.
-    async fn run<A, T>(&self, caller: Caller, allowance: Option<Allowance>, arguments: A, body: Body<A, T>) -> Result<T, Failure>
+    async fn run_within_limits<A, T>(
+        &self,
+        caller: Caller,
+        allowance: Option<Allowance>,
+        arguments: A,
+        body: Body<A, T>,
+    ) -> Result<T, Failure>
     where
         A: Send + Sync + 'static,
         T: Outcome + Send + Sync + 'static,
