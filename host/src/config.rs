@@ -3,6 +3,7 @@
 //! Everything here is a plain value with a finite default. An unknown key is an error that names the key, and
 //! every flag of the command line is one of these keys in kebab case.
 
+pub mod admin;
 mod check;
 pub mod discover;
 pub mod grants;
@@ -13,6 +14,7 @@ pub mod tasks;
 pub mod units;
 
 use crate::guest::CallLimits;
+use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
 use indexmap::IndexMap;
@@ -39,6 +41,8 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// How the host is watched.
+    pub admin: AdminConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -264,7 +268,9 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
+        config.admin.resolve_paths(folder);
         Ok(config)
     }
 
@@ -285,10 +291,11 @@ impl Config {
             }
         }
         config.limits.check()?;
-        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name))?;
+        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name).and_then(|()| guest.grants.check(name)))?;
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;
+        config.admin.check()?;
         Ok(config)
     }
 }

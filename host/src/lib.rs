@@ -2,6 +2,7 @@
 //!
 //! Embedders start a [`host::Host`] from components and serve it, or connect to it in process.
 
+pub mod admin;
 pub mod audit;
 pub mod build;
 pub mod capability;
@@ -13,7 +14,9 @@ pub mod dispatch;
 pub mod guest;
 pub mod host;
 pub mod identity;
+pub mod policy;
 pub mod registry;
 pub mod seal;
 pub mod tasks;
+pub mod telemetry;
 pub mod transport;
