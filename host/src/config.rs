@@ -5,6 +5,7 @@
 
 mod check;
 pub mod discover;
+pub mod edit;
 pub mod grants;
 pub mod paths;
 pub mod seal;
