@@ -8,6 +8,7 @@ pub mod discover;
 pub mod grants;
 pub mod paths;
 pub mod seal;
+pub mod storage;
 pub mod streams;
 pub mod tasks;
 pub mod units;
@@ -39,6 +40,8 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// Where what outlives a call is saved.
+    pub storage: storage::StorageConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -262,6 +265,7 @@ impl Config {
             *path = folder.join(&*path);
         }
         config.seal.resolve_paths(folder);
+        config.storage.resolve_paths(folder);
         Ok(config)
     }
 
@@ -286,6 +290,7 @@ impl Config {
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;
+        config.storage.check()?;
         Ok(config)
     }
 }

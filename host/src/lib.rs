@@ -15,5 +15,6 @@ pub mod host;
 pub mod identity;
 pub mod registry;
 pub mod seal;
+pub mod storage;
 pub mod tasks;
 pub mod transport;

@@ -8,6 +8,11 @@ pub fn cache() -> Result<PathBuf> {
     base("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("guesthouse"))
 }
 
+/// The folder of what must not be lost: saved state (`$XDG_STATE_HOME/guesthouse`).
+pub fn state() -> Result<PathBuf> {
+    base("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("guesthouse"))
+}
+
 /// An absolute folder from the environment, else the one below the home folder.
 #[expect(clippy::disallowed_methods, reason = "the configuration is the one reader of the environment")]
 fn base(variable: &str, below_home: &str) -> Result<PathBuf> {
