@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod context;
+pub mod filesystem;
 pub mod wasi;
 
 use wasmtime::Engine;
@@ -34,5 +35,6 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     context::add_to_linker(&mut linker)?;
     changes::add_to_linker(&mut linker)?;
     wasi::add_to_linker(&mut linker)?;
+    filesystem::add_to_linker(&mut linker)?;
     Ok(linker)
 }

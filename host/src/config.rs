@@ -153,8 +153,10 @@ pub struct Limits {
     pub entries: usize,
     /// Largest JSON Schema of a tool.
     pub schema: Size,
-    /// Frames (progress, log messages) that may wait for one slow client.
+    /// Responses, and as many frames (progress, log messages), that may wait for one slow client.
     pub queue: usize,
+    /// The same in bytes. One that is larger waits alone.
+    pub queue_bytes: Size,
     /// How long a client may take to answer the questions of one round, in the handshake era.
     pub question_time: Span,
     /// Most rounds of questions of one call.
@@ -185,6 +187,7 @@ impl Default for Limits {
             entries: 10_000,
             schema: Size(256 << 10),
             queue: 64,
+            queue_bytes: Size(8 << 20),
             question_time: Span(600_000),
             question_rounds: 8,
             questions_per_peer: 64,
@@ -264,6 +267,7 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
         config.storage.resolve_paths(folder);
         Ok(config)
@@ -286,7 +290,7 @@ impl Config {
             }
         }
         config.limits.check()?;
-        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name))?;
+        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name).and_then(|()| guest.grants.check(name)))?;
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;

@@ -4,6 +4,7 @@
 //! that are asked once per version, and turns a guest's failure into the protocol's.
 
 mod cursor;
+mod frame;
 mod listen;
 mod lists;
 mod news;
@@ -14,6 +15,7 @@ mod tools;
 mod validate;
 mod watch;
 
+pub use frame::{Backlog, Frame, FrameSender, Share};
 #[cfg(test)]
 pub(crate) use listen::pass_on;
 
@@ -27,49 +29,18 @@ use crate::seal::Sealer;
 use crate::seal::state::States;
 use crate::tasks::{MemoryStore, StoreLimits, Tasks};
 use guesthouse_protocol::model::{Capabilities, Reference, Reply, Request};
-use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RpcError};
+use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RETRY_AFTER_S, RpcError};
 use news::{News, Voice};
 use seat::Seat;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tasks::Desk;
-use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use watch::Teller;
 
-/// When a client whose call found no room may come back, in seconds.
-const RETRY_AFTER_S: u32 = 1;
-
 /// Longest name or URI that is shown in the log, so that what went wrong with it is shown, too.
 const NAME_SHOWN_BYTES_MAX: usize = 256;
-
-/// A notification on its way to the client, ahead of the response of the call that sent it.
-pub struct Frame {
-    /// One JSON-RPC message, unframed.
-    pub message: bytes::Bytes,
-    /// Told when the message is on the wire; dropped if it never gets there. A message that nobody waits for any more is
-    /// not sent. None where nobody waits in the first place: such a message is always sent.
-    pub written: Option<oneshot::Sender<()>>,
-}
-
-impl Frame {
-    /// Whether the message is still to be sent.
-    pub fn is_wanted(&self) -> bool {
-        self.written.as_ref().is_none_or(|written| !written.is_closed())
-    }
-
-    /// Tells whoever waits that the message is on the wire.
-    pub fn written(self) {
-        if let Some(written) = self.written {
-            // Nobody waits any more if the call ended meanwhile.
-            let _ = written.send(());
-        }
-    }
-}
-
-/// Where a call's notifications go. Bounded: a slow client slows its own call down, and nothing else.
-pub type FrameSender = mpsc::Sender<Frame>;
 
 /// The caller's end of a call.
 #[derive(Clone, Default)]

@@ -151,7 +151,8 @@ fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> 
         name: guest.name.clone(),
         config_json,
         limits: call_limits(&guest.config.limits),
-        room: Room::default(),
+        grants: guest.config.grants.clone(),
+        room: Room { env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?, ..Room::default() },
         cache: cache.cloned(),
     })
 }

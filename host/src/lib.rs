@@ -13,6 +13,7 @@ pub mod dispatch;
 pub mod guest;
 pub mod host;
 pub mod identity;
+pub mod policy;
 pub mod registry;
 pub mod seal;
 pub mod storage;

@@ -19,14 +19,11 @@ use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use futures_util::FutureExt;
 use guesthouse_protocol::http::HttpRefusal;
-use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Outcome, PeerConfig, RpcError, TransportKind};
+use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Outcome, PeerConfig, RETRY_AFTER_S, RpcError, TransportKind};
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-
-/// When a client whose call found no room may come back, in seconds.
-const RETRY_AFTER_S: u32 = 1;
 
 /// What a transport needs of the host behind it. There is one implementation, and one for the transports' own tests.
 trait Service: Send + Sync + 'static {

@@ -107,6 +107,7 @@ impl Limits {
             count("entries", self.entries),
             size("schema", self.schema),
             count("queue", self.queue),
+            size("queue_bytes", self.queue_bytes),
             span("question_time", self.question_time),
             or_none(count("question_rounds", usize::try_from(self.question_rounds).unwrap_or(usize::MAX))),
             or_none(count("questions_per_peer", self.questions_per_peer)),
@@ -150,7 +151,7 @@ mod tests {
             ["depth", "batch", "connections", "requests", "requests_per_peer", "sessions", "request_ids", "page", "entries", "queue"];
         let spans = ["header_time", "body_time", "write_time", "session_idle", "question_time"];
         let host = counts.map(|key| (key, "0")).into_iter().chain(spans.map(|key| (key, "\"0s\"")));
-        for (key, zero) in host.chain([("message", "0"), ("schema", "0")]) {
+        for (key, zero) in host.chain([("message", "0"), ("schema", "0"), ("queue_bytes", "0")]) {
             assert_eq!(refusal("limits", key, zero), Some(format!("`limits.{key}` must be more than 0")));
         }
         for (key, zero) in [("memory", "0"), ("cpu", "\"0s\""), ("wall", "\"0s\""), ("output", "0"), ("concurrency", "0")] {

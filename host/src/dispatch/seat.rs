@@ -1,7 +1,7 @@
 //! What a guest learns of its request and may send while it runs: the dispatcher's side of `context` and `changes`.
 
+use super::FrameSender;
 use super::news::Voice;
-use super::{Frame, FrameSender};
 use crate::convert;
 use crate::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use crate::guest::bindings::types::RpcError;
@@ -11,7 +11,6 @@ use futures_util::future::BoxFuture;
 use guesthouse_protocol::{CallContext, Identity, Reporter};
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// One call's seat at the table: who asks, and where its notifications go.
 pub(super) struct Seat {
@@ -54,24 +53,18 @@ impl Seat {
     }
 }
 
-/// Sends a frame and waits until it is written. Errs if the client is gone.
-pub(super) async fn deliver(frames: &FrameSender, message: bytes::Bytes) -> Result<(), ()> {
-    let (written, on_the_wire) = oneshot::channel();
-    frames.send(Frame { message, written: Some(written) }).await.map_err(|_| ())?;
-    on_the_wire.await.map_err(|_| ())
-}
-
 impl Seat {
     /// Sends a notification ahead of the response; not once the call has become a task, since then the response is out.
     async fn send(&self, message: bytes::Bytes) -> Result<(), ()> {
         let Some(frames) = &self.frames else { return Err(()) };
-        let Some(handover) = &self.handover else { return deliver(frames, message).await };
+        let Some(handover) = &self.handover else { return frames.deliver(message).await };
         let sending = async {
-            let place = frames.reserve().await.map_err(|_| ())?;
-            let (written, on_the_wire) = oneshot::channel();
-            if !handover.while_call(|| place.send(Frame { message, written: Some(written) })) {
+            let place = frames.place(&message).await?;
+            let mut on_the_wire = None;
+            if !handover.while_call(|| on_the_wire = Some(place.send(message))) {
                 return Err(());
             }
+            let Some(on_the_wire) = on_the_wire else { return Err(()) };
             on_the_wire.await.map_err(|_| ())
         };
         tokio::select! {

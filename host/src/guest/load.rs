@@ -17,6 +17,7 @@ use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
 use super::room::Room;
 use super::version::{Guest, Indices, Inner, Version};
 use crate::capability::{LINKED, links};
+use crate::config::grants::Grants;
 
 /// Largest component that is read; the largest language runtimes stay below a tenth of it.
 const COMPONENT_BYTES_MAX: u64 = 256 << 20;
@@ -32,7 +33,9 @@ pub struct Settings {
     pub config_json: String,
     /// Limits of its calls.
     pub limits: CallLimits,
-    /// What it was granted.
+    /// What its operator grants it.
+    pub grants: Grants,
+    /// The same, ready to be used; what the component does not declare is taken out of it.
     pub room: Room,
     /// Where compiled code is kept; None compiles anew.
     pub cache: Option<CodeCache>,
@@ -93,6 +96,7 @@ pub fn load_bytes(engines: &Engines, file: &str, bytes: &[u8], settings: Setting
 
 fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, Unfit> {
     let manifest = Manifest::read(bytes)?;
+    let room = settings.room.furnish(&settings.name, &manifest, &settings.grants)?;
     check_imports(&manifest, &settings.name)?;
     check_sizes(&manifest, engines, &settings.limits)?;
     let class = manifest.class();
@@ -112,13 +116,14 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
     };
     let pre = made.linker.instantiate_pre(&component).map_err(misfit)?;
     let indices = Indices::new(&pre, manifest.offers).map_err(misfit)?;
+    room.note_grants(&settings.name);
     Ok(Version {
         inner: Arc::new(Inner {
             guest: Arc::new(Guest {
                 log: Arc::new(GuestLog::new(&settings.name, &settings.limits)),
                 name: settings.name,
                 limits: settings.limits.clone(),
-                room: settings.room,
+                room,
             }),
             pre,
             indices,

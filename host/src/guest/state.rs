@@ -15,6 +15,7 @@ use super::log::CallLog;
 use super::version::Guest;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
+use crate::capability::filesystem::FoldersView;
 use crate::capability::wasi;
 
 /// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
@@ -108,14 +109,27 @@ impl State {
     }
 }
 
-impl WasiView for State {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
+impl State {
+    fn wasi(&mut self) -> (&mut Wasi, &Guest) {
         let State { wasi, log, guest, .. } = self;
         let wasi = wasi.get_or_insert_with(|| {
             let mut table = ResourceTable::new();
             table.set_max_capacity(guest.limits.handles);
-            Box::new(Wasi { ctx: wasi::context(log), table })
+            Box::new(Wasi { ctx: wasi::context(log, &guest.room.env), table })
         });
+        (wasi, guest)
+    }
+
+    /// What `wasi:filesystem/preopens` works on.
+    pub(crate) fn folders(&mut self) -> FoldersView<'_> {
+        let (wasi, guest) = self.wasi();
+        FoldersView { folders: &guest.room.folders, table: &mut wasi.table }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let (wasi, _) = self.wasi();
         WasiCtxView { ctx: &mut wasi.ctx, table: &mut wasi.table }
     }
 }

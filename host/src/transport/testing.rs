@@ -3,7 +3,7 @@
 use super::Service;
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
-use crate::dispatch::{Frame, FrameSender, Line, pass_on};
+use crate::dispatch::{FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
 use ::http::HeaderMap;
 use guesthouse_protocol::Identity;
@@ -19,7 +19,7 @@ use guesthouse_protocol::{
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, watch};
 
 /// Arguments of the tool `region` are repeated in a header.
 const REGION_SCHEMA: &str = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
@@ -64,7 +64,7 @@ impl Fake {
             "report" => {
                 for step in 1..=2_u8 {
                     if let (Ok(message), Some(frames)) = (reporter.progress(step.into(), None, None), &frames) {
-                        deliver(frames, message).await;
+                        let _ = frames.deliver(message).await;
                         self.reported.send_modify(|count| *count += 1);
                     }
                     self.released().await;
@@ -74,7 +74,7 @@ impl Fake {
             "log" => {
                 let message = reporter.log(LogLevel::Warning, None, RawValue::TRUE);
                 if let (Some(message), Some(frames)) = (message, &frames) {
-                    deliver(frames, message).await;
+                    let _ = frames.deliver(message).await;
                 }
                 Ok(text("logged"))
             }
@@ -219,14 +219,6 @@ pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
     let mut counter = counter.subscribe();
     let reached = tokio::time::timeout(PATIENCE, counter.wait_for(|count| *count >= value)).await;
     assert!(reached.is_ok(), "the count stays below {value}");
-}
-
-async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
-    let (written, on_the_wire) = oneshot::channel();
-    if frames.send(Frame { message, written: Some(written) }).await.is_ok() {
-        // Fails if the client is gone.
-        let _ = on_the_wire.await;
-    }
 }
 
 fn text(text: &str) -> Reply {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use guesthouse::config::grants::Grants;
 use guesthouse::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use guesthouse::guest::bindings::tools::ToolOutcome;
 use guesthouse::guest::bindings::types::{Content, RpcError};
@@ -67,7 +68,14 @@ pub fn limits() -> CallLimits {
 }
 
 pub fn settings(limits: CallLimits) -> Settings {
-    Settings { name: "hostile".into(), config_json: "{}".into(), limits, room: Room::default(), cache: Some(cache()) }
+    Settings {
+        name: "hostile".into(),
+        config_json: "{}".into(),
+        limits,
+        grants: Grants::default(),
+        room: Room::default(),
+        cache: Some(cache()),
+    }
 }
 
 /// The hostile guest, loaded with these limits.
