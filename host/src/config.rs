@@ -238,6 +238,12 @@ pub struct GuestLimits {
     pub progress: u32,
     /// Calls at the same time.
     pub concurrency: usize,
+    /// Keys that it may save, in all its buckets together.
+    pub keys: usize,
+    /// Length of one value that it saves.
+    pub value: Size,
+    /// All keys and values that it saves.
+    pub state: Size,
 }
 
 impl Default for GuestLimits {
@@ -254,6 +260,9 @@ impl Default for GuestLimits {
             logs: limits.log_lines,
             progress: limits.progress,
             concurrency: limits.concurrency,
+            keys: 10_000,
+            value: Size(1 << 20),
+            state: Size(64 << 20),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
+use crate::capability::keyvalue::Shelf;
 use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
 use crate::registry::{Endpoint, Loaded, Registry, load};
+use crate::storage::{Quota, Storage};
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
 use std::net::TcpListener;
@@ -61,7 +63,9 @@ impl Host {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
-        let loaded = load_all(&engines, cache.as_ref(), &config, guests).await?;
+        let storage = Storage::new(&config.storage);
+        let loaded = load_all(&engines, cache.as_ref(), &storage, &config, guests).await?;
+        open_if_needed(&storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
@@ -116,11 +120,17 @@ fn code_cache() -> Option<CodeCache> {
 }
 
 /// Loads all guests side by side, since each may have to be compiled.
-async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
+async fn load_all(
+    engines: &Engines,
+    cache: Option<&CodeCache>,
+    storage: &Storage,
+    config: &Config,
+    guests: Vec<GuestSource>,
+) -> Result<Vec<Arc<Loaded>>> {
     let total = guests.len();
     let mut loading = JoinSet::new();
     for guest in guests {
-        let settings = settings(&guest, cache)?;
+        let settings = settings(&guest, cache, storage)?;
         let (engines, limits) = (engines.clone(), config.limits.clone());
         loading.spawn(async move {
             let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
@@ -144,7 +154,7 @@ async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config,
     Ok(loaded)
 }
 
-fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> {
+fn settings(guest: &GuestSource, cache: Option<&CodeCache>, storage: &Storage) -> Result<Settings> {
     let config_json = serde_json::to_string(&guest.config.config)
         .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
     Ok(Settings {
@@ -152,9 +162,30 @@ fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> 
         config_json,
         limits: call_limits(&guest.config.limits),
         grants: guest.config.grants.clone(),
-        room: Room { env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?, ..Room::default() },
+        room: Room {
+            env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
+            state: Some(shelf(&guest.config.limits, storage)),
+            ..Room::default()
+        },
         cache: cache.cloned(),
     })
+}
+
+fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
+    Shelf {
+        storage: storage.clone(),
+        quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
+        value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
+    }
+}
+
+/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
+/// guests save nothing does not touch it.
+async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()> {
+    if loaded.iter().any(|guest| guest.version.uses_state()) {
+        storage.open().await?;
+    }
+    Ok(())
 }
 
 fn call_limits(limits: &GuestLimits) -> CallLimits {

@@ -91,7 +91,7 @@ impl Quota {
     pub const NONE: Quota = Quota { keys: u64::MAX, bytes: u64::MAX };
 
     /// Whether a realm may go from one size to another; if not, in words.
-    fn allow(self, before: Usage, after: Usage) -> Result<(), CommitError> {
+    pub(crate) fn allow(self, before: Usage, after: Usage) -> Result<(), CommitError> {
         if after.keys > self.keys && after.keys > before.keys {
             return Err(CommitError::Quota(format!("the quota `keys` allows {} keys, and there would be {}", self.keys, after.keys)));
         }
@@ -113,7 +113,7 @@ pub struct Usage {
 
 impl Usage {
     /// Takes in that a value of one size, if there was one, gives way to another, if there is one.
-    fn replace(&mut self, key: &str, old: Option<usize>, new: Option<usize>) {
+    pub(crate) fn replace(&mut self, key: &str, old: Option<usize>, new: Option<usize>) {
         let size = |value: usize| (key.len() as u64).saturating_add(value as u64);
         self.keys = self.keys.saturating_sub(u64::from(old.is_some())).saturating_add(u64::from(new.is_some()));
         self.bytes = self.bytes.saturating_sub(old.map_or(0, size)).saturating_add(new.map_or(0, size));

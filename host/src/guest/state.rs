@@ -16,6 +16,7 @@ use super::version::Guest;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
+use crate::capability::keyvalue::Tx;
 use crate::capability::wasi;
 
 /// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
@@ -69,6 +70,8 @@ pub(crate) struct State {
     pub(crate) allowance: Allowance,
     pub(crate) changes: Changes,
     pub(crate) progress: Progress,
+    /// What the callback reads and writes of its state, once it has touched any.
+    pub(crate) tx: Option<Tx>,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -89,6 +92,7 @@ impl State {
             allowance,
             changes: Changes::default(),
             progress: Progress::new(&guest.limits),
+            tx: None,
             wasi: None,
         }
     }

@@ -114,6 +114,11 @@ impl Version {
         self.inner.guest.log.report(&self.inner.digest, text);
     }
 
+    /// Whether it was granted state, and imports what it takes to use it.
+    pub fn uses_state(&self) -> bool {
+        self.inner.guest.room.grants.state && self.inner.manifest.imports.iter().any(|import| import.starts_with("wasi:keyvalue/"))
+    }
+
     /// The limits of its calls.
     pub fn limits(&self) -> &CallLimits {
         &self.inner.guest.limits

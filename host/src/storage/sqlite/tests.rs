@@ -64,9 +64,10 @@ async fn a_layout_of_tomorrow_is_refused_and_left_alone() {
 
 #[tokio::test]
 async fn what_is_something_else_is_refused() {
-    let (_folder, path) = file();
-    drop(Sqlite::open(&path).await.unwrap());
+    let (folder, _) = file();
+    let path = folder.path().join("text.db");
     std::fs::write(&path, "not a database, and long enough to have a header that could be one, were it any other text".repeat(20)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     let Failed(error) = Sqlite::open(&path).await.err().unwrap();
     assert!(error.contains("no SQLite file"), "{error}");
     let other = path.with_file_name("other.db");
