@@ -7,6 +7,7 @@ mod call;
 mod inspect;
 mod run;
 mod serve;
+mod status;
 mod up;
 
 use anyhow::{Context, Result};
@@ -41,6 +42,8 @@ enum Command {
     Build(build::Build),
     /// Tell what a component exports, imports and offers, without running its handlers.
     Inspect(inspect::Inspect),
+    /// Tell how a running host and its guests are.
+    Status(status::Status),
     /// Call one tool of a component and print the result.
     Call(call::Call),
 }
@@ -100,6 +103,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Run(command) => block_on(command.run()),
         Command::Build(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),
+        Command::Status(command) => block_on(command.run()),
         Command::Call(command) => block_on(command.run()),
     }
 }

@@ -3,6 +3,7 @@
 //! Everything here is a plain value with a finite default. An unknown key is an error that names the key, and
 //! every flag of the command line is one of these keys in kebab case.
 
+pub mod admin;
 mod check;
 pub mod discover;
 pub mod grants;
@@ -14,6 +15,7 @@ pub mod tasks;
 pub mod units;
 
 use crate::guest::CallLimits;
+use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
 use indexmap::IndexMap;
@@ -42,6 +44,8 @@ pub struct Config {
     pub seal: SealConfig,
     /// Where what outlives a call is saved.
     pub storage: storage::StorageConfig,
+    /// How the host is watched.
+    pub admin: AdminConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -279,6 +283,7 @@ impl Config {
         config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
         config.storage.resolve_paths(folder);
+        config.admin.resolve_paths(folder);
         Ok(config)
     }
 
@@ -304,6 +309,7 @@ impl Config {
         config.seal.check()?;
         config.tasks.check()?;
         config.storage.check()?;
+        config.admin.check()?;
         Ok(config)
     }
 }

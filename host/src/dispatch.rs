@@ -101,6 +101,11 @@ impl Dispatcher {
         self.news.registry.load().view(endpoint).cloned()
     }
 
+    /// Tasks that are worked on now.
+    pub fn tasks_running(&self) -> usize {
+        self.desk.tasks.running()
+    }
+
     /// Where changes meet whoever listens.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.news.hub
@@ -257,6 +262,8 @@ fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Fa
         guest::Failure::Memory => internal(InternalKind::HandlerMemory, "ran out of memory"),
         guest::Failure::OutputTooLarge { .. } => internal(InternalKind::OutputTooLarge, "answered more than it may"),
         guest::Failure::StartFailed(_) => internal(InternalKind::HandlerStartFailed, "could not be started"),
+        guest::Failure::StateConflict => internal(InternalKind::StateConflict, "met with other calls that changed the same state"),
+        guest::Failure::NotSaved(_) => internal(InternalKind::HandlerError, "could not save its state"),
         guest::Failure::NotExported(_) => internal(InternalKind::HandlerError, "is not implemented"),
         guest::Failure::Busy => Failure::Busy { retry_after_s: RETRY_AFTER_S },
     }
