@@ -10,6 +10,7 @@ pub mod edit;
 pub mod grants;
 pub mod paths;
 pub mod seal;
+pub mod storage;
 pub mod streams;
 pub mod tasks;
 pub mod units;
@@ -42,6 +43,8 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// Where what outlives a call is saved.
+    pub storage: storage::StorageConfig,
     /// How the host is watched.
     pub admin: AdminConfig,
     /// The guests, by name.
@@ -240,6 +243,12 @@ pub struct GuestLimits {
     pub progress: u32,
     /// Calls at the same time.
     pub concurrency: usize,
+    /// Keys that it may save, in all its buckets together.
+    pub keys: usize,
+    /// Length of one value that it saves.
+    pub value: Size,
+    /// All keys and values that it saves.
+    pub state: Size,
 }
 
 impl Default for GuestLimits {
@@ -256,6 +265,9 @@ impl Default for GuestLimits {
             logs: limits.log_lines,
             progress: limits.progress,
             concurrency: limits.concurrency,
+            keys: 10_000,
+            value: Size(1 << 20),
+            state: Size(64 << 20),
         }
     }
 }
@@ -271,6 +283,7 @@ impl Config {
         }
         config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
+        config.storage.resolve_paths(folder);
         config.admin.resolve_paths(folder);
         Ok(config)
     }
@@ -296,6 +309,7 @@ impl Config {
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;
+        config.storage.check()?;
         config.admin.check()?;
         Ok(config)
     }

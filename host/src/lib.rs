@@ -17,6 +17,7 @@ pub mod identity;
 pub mod policy;
 pub mod registry;
 pub mod seal;
+pub mod storage;
 pub mod tasks;
 pub mod telemetry;
 pub mod transport;
