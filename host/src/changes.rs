@@ -228,6 +228,11 @@ impl Hub {
         }
     }
 
+    /// The resources of a guest that somebody watches.
+    pub fn watched_of(&self, guest: &str) -> Vec<Arc<str>> {
+        self.lock().watches.keys().filter(|watched| *watched.guest == *guest).map(|watched| watched.uri.clone()).collect()
+    }
+
     /// Listeners and watched resources at the moment.
     pub fn counts(&self) -> (usize, usize) {
         let state = self.lock();

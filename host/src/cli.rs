@@ -5,6 +5,7 @@
 mod add;
 mod build;
 mod call;
+mod follow;
 mod grants;
 mod inspect;
 mod remove;

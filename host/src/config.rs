@@ -12,6 +12,7 @@ pub mod paths;
 pub mod seal;
 pub mod storage;
 pub mod streams;
+pub mod swap;
 pub mod tasks;
 pub mod units;
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub storage: storage::StorageConfig,
     /// How the host is watched.
     pub admin: AdminConfig,
+    /// What is kept of old versions of guests.
+    pub swap: swap::SwapConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -202,7 +205,7 @@ impl Default for Limits {
 }
 
 /// Table `[guest.<name>]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuestConfig {
     /// The component, relative to the configuration file. `up` and `run` know it already.
@@ -222,7 +225,7 @@ pub struct GuestConfig {
 }
 
 /// Table `[guest.<name>.limits]`: bounds of one guest's calls.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuestLimits {
     /// Linear memory of one instance, in all.
@@ -285,6 +288,7 @@ impl Config {
         config.seal.resolve_paths(folder);
         config.storage.resolve_paths(folder);
         config.admin.resolve_paths(folder);
+        config.swap.resolve_paths(folder);
         Ok(config)
     }
 
@@ -311,6 +315,7 @@ impl Config {
         config.tasks.check()?;
         config.storage.check()?;
         config.admin.check()?;
+        config.swap.check()?;
         Ok(config)
     }
 }

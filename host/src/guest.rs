@@ -39,4 +39,4 @@ pub use manifest::{Exports, Manifest, Unfit};
 pub use room::Room;
 pub(crate) use state::State;
 pub use state::{CallContext, Change};
-pub use version::Version;
+pub use version::{CommitLock, Version};

@@ -1,30 +1,28 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
+pub(crate) mod loader;
 mod status;
 
-use crate::audit::{Audit, Event, Journal, Refusals, What};
-use crate::capability::keyvalue::Shelf;
+use crate::audit::{Audit, Journal, Refusals};
 use crate::config::admin::{AdminConfig, AuditTo};
-use crate::config::{Config, GuestConfig, GuestLimits, paths};
+use crate::config::{Config, GuestConfig, paths};
 use crate::dispatch::Dispatcher;
-use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
-use crate::registry::{Endpoint, Loaded, Registry, load};
-use crate::storage::{Quota, Storage};
+use crate::guest::{CodeCache, EngineLimits, Engines};
+use crate::registry::{Endpoint, Loaded, Registry};
+use crate::storage::Storage;
+use crate::swap::{self, Component, Swapped, Swaps};
 use crate::telemetry::Telemetry;
 use crate::transport;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
+use loader::{Loader, Served, open_if_needed};
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 /// Compiled code that is kept on disk; the oldest goes first.
 const CODE_CACHE_BYTES_MAX: u64 = 2 << 30;
-
-/// Longest reason why a guest is not served; it may quote the guest.
-const ERROR_BYTES_MAX: usize = 4 << 10;
 
 /// A component to be served, and how.
 #[derive(Clone, Debug)]
@@ -57,15 +55,15 @@ pub struct Shared {
     /// Runs the calls.
     pub dispatcher: Dispatcher,
     /// As it was when the host started.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// One permit for each request in flight, over all connections.
     pub requests: Arc<Semaphore>,
-    /// What is counted.
-    pub telemetry: Telemetry,
-    /// Where uses, refusals and failures are noted.
-    pub audit: Audit,
+    /// What loads guests.
+    pub(crate) loader: Loader,
+    /// The versions of guests, and what becomes of them.
+    pub(crate) swaps: Swaps,
     /// Why guests that were asked for are not served, by name.
-    not_served: Vec<(String, String)>,
+    pub(crate) not_served: Mutex<Vec<(String, String)>>,
     started: Instant,
 }
 
@@ -76,17 +74,24 @@ impl Host {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
-        let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
-        let storage = Storage::new(&config.storage);
-        let loading =
-            Loading { engines: &engines, cache: cache.as_ref(), config: &config, telemetry: &telemetry, audit: &audit, storage: &storage };
-        let Served { loaded, not_served } = loading.all(guests).await?;
-        open_if_needed(&storage, &loaded).await?;
+        let config = Arc::new(config);
+        let loader = Loader {
+            engines,
+            cache,
+            telemetry: Telemetry::default(),
+            audit: trail(&config)?,
+            storage: Storage::new(&config.storage),
+            config: config.clone(),
+            commit_locks: Arc::default(),
+        };
+        let swaps = Swaps::new(&config, guests.clone());
+        let Served { loaded, not_served } = loader.all(swaps.active(guests)).await?;
+        open_if_needed(&loader.storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
         let started = Instant::now();
-        let shared = Arc::new(Shared { dispatcher, config, requests, telemetry, audit, not_served, started });
+        let shared = Arc::new(Shared { dispatcher, config, requests, loader, swaps, not_served: Mutex::new(not_served), started });
         status::observe(&shared);
         Ok(Self { shared })
     }
@@ -98,12 +103,42 @@ impl Host {
 
     /// What is counted.
     pub fn telemetry(&self) -> &Telemetry {
-        &self.shared.telemetry
+        &self.shared.loader.telemetry
     }
 
     /// How the host and its guests are, as `guesthouse status` shows it.
     pub fn status(&self) -> serde_json::Value {
         status::of(&self.shared)
+    }
+
+    /// Puts another version of a guest in force, if it passes the gate; else nothing has changed, and the error says why.
+    pub async fn swap(&self, guest: &str, component: Component) -> Result<Swapped> {
+        swap::swap(&self.shared, guest, component).await
+    }
+
+    /// Serves a guest by another configuration or from another file, or a guest that is new.
+    pub async fn configure(&self, guest: GuestSource) -> Result<Swapped> {
+        swap::configure(&self.shared, guest).await
+    }
+
+    /// Serves a guest no more.
+    pub async fn remove(&self, guest: &str) -> Result<()> {
+        swap::remove(&self.shared, guest).await
+    }
+
+    /// Whether a guest of that name is served.
+    pub fn serves(&self, guest: &str) -> bool {
+        self.shared.dispatcher.registry().guest(guest).is_some()
+    }
+
+    /// Whether a file holds another component than the one that is served. One that cannot be read is another one.
+    pub async fn is_other(&self, guest: &str, file: &Path) -> bool {
+        swap::is_other(&self.shared, guest, file).await
+    }
+
+    /// Keeps the components that are served, so that there is a way back to them.
+    pub async fn keep_versions(&self) {
+        swap::keep_all(&self.shared).await;
     }
 
     /// What is served, by name.
@@ -161,117 +196,6 @@ fn trail(config: &Config) -> Result<Audit> {
         AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),
         AuditTo::File(file) => log.and(Arc::new(Journal::open(&file)?)),
     })
-}
-
-/// What loading guests takes.
-struct Loading<'a> {
-    engines: &'a Engines,
-    cache: Option<&'a CodeCache>,
-    config: &'a Config,
-    telemetry: &'a Telemetry,
-    audit: &'a Audit,
-    storage: &'a Storage,
-}
-
-/// What came of it.
-struct Served {
-    loaded: Vec<Arc<Loaded>>,
-    /// The others: name and reason.
-    not_served: Vec<(String, String)>,
-}
-
-impl Loading<'_> {
-    /// Loads all guests side by side, since each may have to be compiled.
-    async fn all(&self, guests: Vec<GuestSource>) -> Result<Served> {
-        let total = guests.len();
-        let mut loading = JoinSet::new();
-        for guest in guests {
-            let settings = self.settings(&guest)?;
-            let (engines, limits) = (self.engines.clone(), self.config.limits.clone());
-            loading.spawn(async move {
-                let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
-                loaded.with_context(|| format!("guest `{}`", guest.name)).map_err(|error| (guest.name, error))
-            });
-        }
-        let mut served = Served { loaded: Vec::new(), not_served: Vec::new() };
-        while let Some(outcome) = loading.join_next().await {
-            match outcome.context("loading a guest stopped unexpectedly")? {
-                Ok(guest) => {
-                    self.note(What::Loaded, &guest.name, guest.version.digest());
-                    served.loaded.push(Arc::new(guest));
-                }
-                Err((name, error)) => {
-                    let reason = clean(&format!("{error:#}"), ERROR_BYTES_MAX);
-                    self.note(What::Unloaded, &name, &reason);
-                    served.not_served.push((name, reason));
-                }
-            }
-        }
-        if served.loaded.is_empty() {
-            let reasons: Vec<&str> = served.not_served.iter().map(|(_, reason)| reason.as_str()).collect();
-            return Err(anyhow!("no guest could be loaded: {}", reasons.join("; ")));
-        }
-        for (_, reason) in &served.not_served {
-            tracing::error!("a guest is not served ({} of {total} are): {reason}", served.loaded.len());
-        }
-        Ok(served)
-    }
-
-    fn note(&self, what: What, guest: &str, value: &str) {
-        self.audit.record(&Event { what, guest, subject: "version", value, principal: None });
-    }
-
-    fn settings(&self, guest: &GuestSource) -> Result<Settings> {
-        let config_json = serde_json::to_string(&guest.config.config)
-            .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-        Ok(Settings {
-            name: guest.name.clone(),
-            config_json,
-            limits: call_limits(&guest.config.limits),
-            grants: guest.config.grants.clone(),
-            room: Room {
-                audit: self.audit.clone(),
-                env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
-                state: Some(shelf(&guest.config.limits, self.storage)),
-                ..Room::default()
-            },
-            figures: self.telemetry.of_guest(&guest.name),
-            cache: self.cache.cloned(),
-        })
-    }
-}
-
-fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
-    Shelf {
-        storage: storage.clone(),
-        quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
-        value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
-    }
-}
-
-/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
-/// guests save nothing does not touch it.
-async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()> {
-    if loaded.iter().any(|guest| guest.version.uses_state()) {
-        storage.open().await?;
-    }
-    Ok(())
-}
-
-fn call_limits(limits: &GuestLimits) -> CallLimits {
-    let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
-    CallLimits {
-        wall_ms: limits.wall.0,
-        task_wall_ms: limits.task.0,
-        cpu_ms: limits.cpu.0,
-        memory_bytes: bytes(limits.memory),
-        table_elements: limits.table,
-        output_bytes: bytes(limits.output),
-        log_lines: limits.logs,
-        progress: limits.progress,
-        concurrency: limits.concurrency,
-        ..CallLimits::default()
-    }
 }
 
 fn offers(guest: &Loaded) -> String {

@@ -18,6 +18,8 @@ pub mod policy;
 pub mod registry;
 pub mod seal;
 pub mod storage;
+pub mod swap;
 pub mod tasks;
 pub mod telemetry;
 pub mod transport;
+pub mod watch;

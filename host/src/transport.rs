@@ -70,7 +70,7 @@ impl Service for Shared {
     }
 
     fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
+        &self.loader.telemetry
     }
 
     fn requests(&self) -> &Arc<Semaphore> {

@@ -183,6 +183,7 @@ impl Version {
         let outcome = self.run_within_limits(caller, allowance, arguments, body).await;
         let how = Ended::of(&outcome);
         counting.end(how);
+        self.inner.tally.note(how);
         if how.is_failure() {
             let value = how.as_str();
             guest.room.audit.record(&Event {
@@ -222,7 +223,11 @@ impl Version {
             }
         };
         let schedule = version.engines.schedule();
-        schedule.run(call, &allowance, &version.turns).await
+        tokio::select! {
+            biased;
+            outcome = schedule.run(call, &allowance, &version.turns) => outcome,
+            () = version.stopped.cancelled() => Err(Failure::Deadline),
+        }
     }
 }
 

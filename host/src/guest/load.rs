@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -15,7 +16,7 @@ use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
 use super::room::Room;
-use super::version::{Guest, Indices, Inner, Version};
+use super::version::{CommitLock, Guest, Indices, Inner, Tally, Version};
 use crate::capability::{LINKED, links};
 use crate::config::grants::Grants;
 use crate::telemetry::GuestFigures;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub room: Room,
     /// Where its calls are counted.
     pub figures: GuestFigures,
+    /// What its calls share when they commit, whichever version they run on.
+    pub commit_lock: CommitLock,
     /// Where compiled code is kept; None compiles anew.
     pub cache: Option<CodeCache>,
 }
@@ -138,7 +141,9 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
             share: made.places.join(places),
             turns: engines.schedule().turns(),
-            commit_lock: Arc::default(),
+            commit_lock: settings.commit_lock,
+            tally: Tally::default(),
+            stopped: CancellationToken::new(),
             engines: engines.clone(),
         }),
     })

@@ -76,6 +76,7 @@ pub fn settings(limits: CallLimits) -> Settings {
         grants: Grants::default(),
         room: Room::default(),
         figures: GuestFigures::default(),
+        commit_lock: Default::default(),
         cache: Some(cache()),
     }
 }
