@@ -8,9 +8,11 @@ mod call;
 mod follow;
 mod grants;
 mod inspect;
+mod manage;
 mod remove;
 mod run;
 mod serve;
+mod socket;
 mod status;
 mod up;
 
@@ -52,12 +54,16 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Tell how a running host and its guests are.
     Status(status::Status),
+    /// Put another version of a guest in force on a running host.
+    Swap(manage::Swap),
+    /// Go back to the version of a guest that a running host served before.
+    Rollback(manage::Rollback),
     /// Call one tool of a component and print the result.
     Call(call::Call),
 }
 
 /// Keys of `[server]` that can be given as flags.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct ServerFlags {
     /// Address and port to listen on.
     #[arg(long, value_name = "ADDR:PORT")]
@@ -114,6 +120,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Remove(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),
         Command::Status(command) => block_on(command.run()),
+        Command::Swap(command) => block_on(command.run()),
+        Command::Rollback(command) => block_on(command.run()),
         Command::Call(command) => block_on(command.run()),
     }
 }

@@ -276,6 +276,12 @@ impl Default for GuestLimits {
 }
 
 impl Config {
+    /// Whether anything but the guests' tables is another than in `other`.
+    pub fn differs_beside_guests(&self, other: &Config) -> bool {
+        let rest = |config: &Config| format!("{:?}", Config { guest: IndexMap::new(), ..config.clone() });
+        rest(self) != rest(other)
+    }
+
     /// Reads a configuration file. Paths of guests in it are made relative to the file's folder.
     pub fn read(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the configuration `{}`", file.display()))?;

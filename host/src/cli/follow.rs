@@ -28,7 +28,7 @@ pub(super) struct Follow {
     config_file: Option<PathBuf>,
     config: Config,
     /// Puts what the command line says over what the file says.
-    adjust: Box<dyn Fn(&mut Config, &[String]) -> Result<()> + Send>,
+    adjust: Box<dyn Fn(&mut Config, &[String]) -> Result<()> + Send + Sync>,
 }
 
 impl Follow {
@@ -38,7 +38,7 @@ impl Follow {
         sources: BTreeMap<String, Source>,
         config_file: Option<PathBuf>,
         config: Config,
-        adjust: impl Fn(&mut Config, &[String]) -> Result<()> + Send + 'static,
+        adjust: impl Fn(&mut Config, &[String]) -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let mut watch = Watch::new(config.swap.debounce.duration())?;
         for (name, source) in &sources {
