@@ -11,7 +11,7 @@ use super::streams::STANDALONE;
 use super::wire::Wire;
 use crate::dispatch::Line;
 use crate::registry::Endpoint;
-use crate::transport::{Service, busy, run_guarded};
+use crate::transport::{Service, run_guarded};
 use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, SESSION_ID, check_events, last_event_id, session_id};
 use guesthouse_protocol::{Effect, Identity, Incoming, Message, Peer, Refusal, RequestId, Revision, RpcError, error};
 use hyper::header::HeaderValue;
@@ -29,9 +29,9 @@ pub(super) async fn open<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'
     };
     let service = &posted.server.service;
     let id = call.id;
-    let outcome = match service.requests().clone().try_acquire_owned() {
+    let outcome = match service.requests().try_begin(&posted.identity) {
         Ok(_permit) => run_guarded(&**service, &posted.endpoint, call, Line::default()).await,
-        Err(_) => busy(),
+        Err(failure) => Err(failure),
     };
     let Some(outgoing) = conclude(&mut peer, id, outcome) else { return Ok(answer::accepted()) };
     let mut response = answer::response(outgoing, posted.accepts);
