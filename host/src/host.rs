@@ -118,6 +118,14 @@ impl Host {
 
     /// Serves over HTTP until `stop` resolves; then calls in flight get their time to finish.
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        if self.shared.auth.is_none()
+            && let Ok(address) = listener.local_addr()
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(
+                "whoever reaches {address} may call; tokens in the table [auth] change that (`guesthouse token NAME` makes one)"
+            );
+        }
         transport::http::serve(self.shared.clone(), listener, stop).await
     }
 

@@ -6,6 +6,7 @@ mod cli;
 mod dispatch;
 mod faults;
 mod fuzz_seeds;
+mod identity;
 mod limits;
 mod matrix;
 mod questions;

@@ -15,9 +15,9 @@ use super::shares::Place;
 use super::state::{CallContext, Visit};
 use super::version::{Inner, Version};
 use crate::audit::{Event, What};
+use crate::identity::Identity;
 use crate::principals::Share;
 use crate::telemetry::Ended;
-use guesthouse_protocol::Identity;
 
 /// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
 /// guest is busy.
