@@ -22,13 +22,14 @@ use std::sync::Arc;
 pub(super) async fn open<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'_>) -> Result<Response<AnswerBody>, HttpRefusal> {
     let place = posted.server.sessions.reserve().ok_or_else(|| no_room(&incoming))?;
     let mut peer = Peer::new(posted.config.clone());
-    let call = match peer.receive_parsed(incoming).into_iter().next() {
+    let mut call = match peer.receive_parsed(incoming).into_iter().next() {
         Some(Effect::Run(call)) => *call,
         Some(Effect::Send(outgoing)) => return Ok(answer::response(outgoing, posted.accepts)),
         Some(Effect::Cancel(_) | Effect::End(_)) | None => return Ok(answer::accepted()),
     };
     let service = &posted.server.service;
     let id = call.id;
+    call.context.identity = posted.identity.clone();
     let outcome = match service.requests().try_begin(&posted.identity) {
         Ok(_permit) => run_guarded(&**service, &posted.endpoint, call, Line::default()).await,
         Err(failure) => Err(failure),
