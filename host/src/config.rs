@@ -7,9 +7,11 @@ pub mod admin;
 pub mod auth;
 mod check;
 pub mod discover;
+pub mod edit;
 pub mod grants;
 pub mod paths;
 pub mod seal;
+pub mod storage;
 pub mod streams;
 pub mod tasks;
 pub mod units;
@@ -44,6 +46,8 @@ pub struct Config {
     pub seal: SealConfig,
     /// Who may call over HTTP.
     pub auth: auth::AuthConfig,
+    /// Where what outlives a call is saved.
+    pub storage: storage::StorageConfig,
     /// How the host is watched.
     pub admin: AdminConfig,
     /// The guests, by name.
@@ -247,6 +251,12 @@ pub struct GuestLimits {
     pub concurrency: usize,
     /// Those of them that may be one principal's; see [`auth::AuthConfig::cap`] where the key is absent.
     pub per_principal: Option<usize>,
+    /// Keys that it may save, in all its buckets together.
+    pub keys: usize,
+    /// Length of one value that it saves.
+    pub value: Size,
+    /// All keys and values that it saves.
+    pub state: Size,
 }
 
 impl Default for GuestLimits {
@@ -264,6 +274,9 @@ impl Default for GuestLimits {
             progress: limits.progress,
             concurrency: limits.concurrency,
             per_principal: None,
+            keys: 10_000,
+            value: Size(1 << 20),
+            state: Size(64 << 20),
         }
     }
 }
@@ -279,6 +292,7 @@ impl Config {
         }
         config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
+        config.storage.resolve_paths(folder);
         config.admin.resolve_paths(folder);
         Ok(config)
     }
@@ -305,6 +319,7 @@ impl Config {
         config.seal.check()?;
         config.auth.check()?;
         config.tasks.check()?;
+        config.storage.check()?;
         config.admin.check()?;
         Ok(config)
     }

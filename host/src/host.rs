@@ -4,6 +4,7 @@ mod status;
 
 use crate::audit::{Audit, Event, Journal, Refusals, What};
 use crate::auth::{Authenticator, authenticator};
+use crate::capability::keyvalue::Shelf;
 use crate::config::admin::{AdminConfig, AuditTo};
 use crate::config::auth::AuthConfig;
 use crate::config::{Config, GuestConfig, GuestLimits, paths};
@@ -11,6 +12,7 @@ use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
 use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry, load};
+use crate::storage::{Quota, Storage};
 use crate::telemetry::Telemetry;
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
@@ -79,8 +81,11 @@ impl Host {
         let cache = code_cache();
         let started_with = guests.len();
         let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
-        let loading = Loading { engines: &engines, cache: cache.as_ref(), config: &config, telemetry: &telemetry, audit: &audit };
+        let storage = Storage::new(&config.storage);
+        let loading =
+            Loading { engines: &engines, cache: cache.as_ref(), config: &config, telemetry: &telemetry, audit: &audit, storage: &storage };
         let Served { loaded, not_served } = loading.all(guests).await?;
+        open_if_needed(&storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
@@ -177,6 +182,7 @@ struct Loading<'a> {
     config: &'a Config,
     telemetry: &'a Telemetry,
     audit: &'a Audit,
+    storage: &'a Storage,
 }
 
 /// What came of it.
@@ -238,12 +244,30 @@ impl Loading<'_> {
             room: Room {
                 audit: self.audit.clone(),
                 env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
+                state: Some(shelf(&guest.config.limits, self.storage)),
                 ..Room::default()
             },
             figures: self.telemetry.of_guest(&guest.name),
             cache: self.cache.cloned(),
         })
     }
+}
+
+fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
+    Shelf {
+        storage: storage.clone(),
+        quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
+        value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
+    }
+}
+
+/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
+/// guests save nothing does not touch it.
+async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()> {
+    if loaded.iter().any(|guest| guest.version.uses_state()) {
+        storage.open().await?;
+    }
+    Ok(())
 }
 
 fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {

@@ -19,6 +19,7 @@ pub mod policy;
 pub mod principals;
 pub mod registry;
 pub mod seal;
+pub mod storage;
 pub mod tasks;
 pub mod telemetry;
 pub mod transport;

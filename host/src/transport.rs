@@ -17,6 +17,7 @@ use crate::host::Shared;
 use crate::identity;
 use crate::principals::Requests;
 use crate::registry::Endpoint;
+use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
 use futures_util::FutureExt;
 use guesthouse_protocol::http::HttpRefusal;
@@ -35,6 +36,9 @@ trait Service: Send + Sync + 'static {
     /// Where nobody has to say it, the caller is whoever sits at this machine if the server listens for those alone
     /// (`local`), and nobody in particular otherwise.
     fn identify(&self, headers: &HeaderMap, local: bool) -> Result<Identity, HttpRefusal>;
+
+    /// What is counted.
+    fn telemetry(&self) -> &Telemetry;
 
     /// The requests in flight.
     fn requests(&self) -> &Requests;
@@ -68,6 +72,10 @@ impl Service for Shared {
             Some(auth) => auth.identify(headers).map_err(HttpRefusal::from),
             None => Ok(if local { identity::local() } else { Identity::default() }),
         }
+    }
+
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     fn requests(&self) -> &Requests {

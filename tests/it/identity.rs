@@ -107,7 +107,7 @@ async fn one_principal_does_not_take_all_places_of_a_guest() {
         assert_eq!((status, answer["result"]["content"][0]["text"].as_str()), (200, Some("{}")), "{token}: {answer}");
     }
     let (status, _, answer) = runs.await.unwrap();
-    assert_eq!((status, &answer["result"]["isError"]), (200, &json!(true)), "{answer}");
+    assert_eq!((status, &answer["error"]["data"]["type"]), (200, &json!("handler_timeout")), "{answer}");
 }
 
 #[test]

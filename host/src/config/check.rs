@@ -9,6 +9,8 @@ use anyhow::{Result, bail};
 const COUNT_MAX: u64 = 10_000_000;
 /// Largest size that can be held at once.
 const BYTES_MAX: u64 = 2 << 30;
+/// Most that one guest can save.
+const STATE_BYTES_MAX: u64 = 1 << 40;
 /// Longest duration: thirty days, well within what clocks can add.
 const TIME_MS_MAX: u64 = 30 * 24 * 3_600_000;
 /// Deepest JSON that is parsed without fear for the stack.
@@ -137,6 +139,9 @@ impl GuestLimits {
             or_none(count("progress", usize::try_from(self.progress).unwrap_or(usize::MAX))),
             count("concurrency", self.concurrency),
             at_most(self.concurrency, count("per_principal", self.per_principal.unwrap_or(self.concurrency))),
+            or_none(count("keys", self.keys)),
+            or_none(size("value", self.value)),
+            or_none(Bound { most: STATE_BYTES_MAX, ..size("state", self.state) }),
         ];
         within(&format!("guest.{guest}.limits"), &bounds)
     }

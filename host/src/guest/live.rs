@@ -41,7 +41,7 @@ impl Live {
         };
         match started.await {
             Ok((instance, Ok(()))) => {
-                store.data_mut().in_callback = true;
+                store.data_mut().begin_callback();
                 Ok(Live { store, instance })
             }
             Ok((_, Err(text))) => {

@@ -15,6 +15,7 @@ use super::version::Guest;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
+use crate::capability::keyvalue::Tx;
 use crate::capability::wasi;
 use crate::identity::Identity;
 
@@ -93,6 +94,8 @@ pub(crate) struct State {
     pub(crate) allowance: Allowance,
     pub(crate) changes: Changes,
     pub(crate) progress: Progress,
+    /// What the callback reads and writes of its state, once it has touched any.
+    pub(crate) tx: Option<Tx>,
     /// Whether the callback has sent a request to the world outside, which cannot be taken back: it is not run again.
     pub(crate) went_out: bool,
     /// Made when the guest first touches a WASI function, since most guests never do.
@@ -116,8 +119,17 @@ impl State {
             allowance,
             changes: Changes::default(),
             progress,
+            tx: None,
             went_out: false,
             wasi: None,
+        }
+    }
+
+    /// `init` is over, and what it wrote is dropped; what it read counts as read by the callback.
+    pub(crate) fn begin_callback(&mut self) {
+        self.in_callback = true;
+        if let Some(tx) = &mut self.tx {
+            tx.drop_writes();
         }
     }
 
@@ -125,6 +137,7 @@ impl State {
     pub(crate) fn leave(&mut self) -> Visit {
         self.in_callback = false;
         self.changes = Changes::default();
+        self.tx = None;
         let progress = std::mem::replace(&mut self.progress, Progress::new(&self.guest.limits));
         Visit { context: self.context.take(), allowance: self.allowance.clone(), progress, log: Some(Arc::clone(&self.log)) }
     }

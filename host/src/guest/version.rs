@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{RwLock, Semaphore};
 use wasmtime::component::InstancePre;
 
 use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
@@ -39,8 +39,8 @@ pub(crate) struct Inner {
     pub(crate) share: Share,
     /// Its turns on the threads for long calls.
     pub(crate) turns: Arc<Semaphore>,
-    /// Held by the one call of the guest that commits.
-    pub(crate) commit_lock: Arc<Mutex<()>>,
+    /// Shared by the calls of the guest that commit, or held by the one that must not lose to them.
+    pub(crate) commit_lock: Arc<RwLock<()>>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }
@@ -119,6 +119,11 @@ impl Version {
     /// that the guest writes.
     pub fn report(&self, text: &str) {
         self.inner.guest.log.report(&self.inner.digest, text);
+    }
+
+    /// Whether it was granted state, and imports what it takes to use it.
+    pub fn uses_state(&self) -> bool {
+        self.inner.guest.room.grants.state && self.inner.manifest.imports.iter().any(|import| import.starts_with("wasi:keyvalue/"))
     }
 
     /// What is counted of its guest's calls.

@@ -7,6 +7,7 @@ use crate::config::{Config, Mode};
 use crate::dispatch::{FrameSender, Line, pass_on};
 use crate::principals::Requests;
 use crate::registry::Endpoint;
+use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
 use guesthouse_protocol::Identity;
 use guesthouse_protocol::http::{HttpRefusal, ParamHeaders};
@@ -31,6 +32,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The service. `/mcp` and `/mcp/one` are served.
 pub(super) struct Fake {
+    telemetry: Telemetry,
     config: Config,
     requests: Requests,
     auth: Option<Box<dyn Authenticator>>,
@@ -47,6 +49,7 @@ pub(super) struct Fake {
 impl Fake {
     pub(super) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
+            telemetry: Telemetry::default(),
             requests: Requests::of(&config),
             auth: authenticator(&config.auth),
             hub: Hub::new(HubLimits::of(&config.streams)),
@@ -100,6 +103,10 @@ impl Service for Fake {
 
     fn identify(&self, headers: &HeaderMap, _local: bool) -> Result<Identity, HttpRefusal> {
         self.auth.as_ref().map_or(Ok(Identity::default()), |auth| auth.identify(headers).map_err(HttpRefusal::from))
+    }
+
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     fn requests(&self) -> &Requests {
