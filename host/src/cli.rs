@@ -10,6 +10,7 @@ mod inspect;
 mod remove;
 mod run;
 mod serve;
+mod status;
 mod up;
 
 use anyhow::{Context, Result};
@@ -48,6 +49,8 @@ enum Command {
     Remove(remove::Remove),
     /// Tell what a component exports, imports and offers, without running its handlers.
     Inspect(inspect::Inspect),
+    /// Tell how a running host and its guests are.
+    Status(status::Status),
     /// Call one tool of a component and print the result.
     Call(call::Call),
 }
@@ -109,6 +112,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Add(command) => command.run(),
         Command::Remove(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),
+        Command::Status(command) => block_on(command.run()),
         Command::Call(command) => block_on(command.run()),
     }
 }

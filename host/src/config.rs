@@ -3,17 +3,20 @@
 //! Everything here is a plain value with a finite default. An unknown key is an error that names the key, and
 //! every flag of the command line is one of these keys in kebab case.
 
+pub mod admin;
 mod check;
 pub mod discover;
 pub mod edit;
 pub mod grants;
 pub mod paths;
 pub mod seal;
+pub mod storage;
 pub mod streams;
 pub mod tasks;
 pub mod units;
 
 use crate::guest::CallLimits;
+use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
 use indexmap::IndexMap;
@@ -40,6 +43,10 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// Where what outlives a call is saved.
+    pub storage: storage::StorageConfig,
+    /// How the host is watched.
+    pub admin: AdminConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -151,8 +158,10 @@ pub struct Limits {
     pub entries: usize,
     /// Largest JSON Schema of a tool.
     pub schema: Size,
-    /// Frames (progress, log messages) that may wait for one slow client.
+    /// Responses, and as many frames (progress, log messages), that may wait for one slow client.
     pub queue: usize,
+    /// The same in bytes. One that is larger waits alone.
+    pub queue_bytes: Size,
     /// How long a client may take to answer the questions of one round, in the handshake era.
     pub question_time: Span,
     /// Most rounds of questions of one call.
@@ -183,6 +192,7 @@ impl Default for Limits {
             entries: 10_000,
             schema: Size(256 << 10),
             queue: 64,
+            queue_bytes: Size(8 << 20),
             question_time: Span(600_000),
             question_rounds: 8,
             questions_per_peer: 64,
@@ -233,6 +243,12 @@ pub struct GuestLimits {
     pub progress: u32,
     /// Calls at the same time.
     pub concurrency: usize,
+    /// Keys that it may save, in all its buckets together.
+    pub keys: usize,
+    /// Length of one value that it saves.
+    pub value: Size,
+    /// All keys and values that it saves.
+    pub state: Size,
 }
 
 impl Default for GuestLimits {
@@ -249,6 +265,9 @@ impl Default for GuestLimits {
             logs: limits.log_lines,
             progress: limits.progress,
             concurrency: limits.concurrency,
+            keys: 10_000,
+            value: Size(1 << 20),
+            state: Size(64 << 20),
         }
     }
 }
@@ -264,6 +283,8 @@ impl Config {
         }
         config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
+        config.storage.resolve_paths(folder);
+        config.admin.resolve_paths(folder);
         Ok(config)
     }
 
@@ -288,6 +309,8 @@ impl Config {
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;
+        config.storage.check()?;
+        config.admin.check()?;
         Ok(config)
     }
 }

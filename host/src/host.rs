@@ -1,14 +1,22 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
+mod status;
+
+use crate::audit::{Audit, Event, Journal, Refusals, What};
+use crate::capability::keyvalue::Shelf;
+use crate::config::admin::{AdminConfig, AuditTo};
 use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
 use crate::registry::{Endpoint, Loaded, Registry, load};
+use crate::storage::{Quota, Storage};
+use crate::telemetry::Telemetry;
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -52,6 +60,13 @@ pub struct Shared {
     pub config: Config,
     /// One permit for each request in flight, over all connections.
     pub requests: Arc<Semaphore>,
+    /// What is counted.
+    pub telemetry: Telemetry,
+    /// Where uses, refusals and failures are noted.
+    pub audit: Audit,
+    /// Why guests that were asked for are not served, by name.
+    not_served: Vec<(String, String)>,
+    started: Instant,
 }
 
 impl Host {
@@ -61,11 +76,34 @@ impl Host {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
-        let loaded = load_all(&engines, cache.as_ref(), &config, guests).await?;
+        let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
+        let storage = Storage::new(&config.storage);
+        let loading =
+            Loading { engines: &engines, cache: cache.as_ref(), config: &config, telemetry: &telemetry, audit: &audit, storage: &storage };
+        let Served { loaded, not_served } = loading.all(guests).await?;
+        open_if_needed(&storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { shared: Arc::new(Shared { dispatcher, config, requests }) })
+        let started = Instant::now();
+        let shared = Arc::new(Shared { dispatcher, config, requests, telemetry, audit, not_served, started });
+        status::observe(&shared);
+        Ok(Self { shared })
+    }
+
+    /// How it is to be watched.
+    pub fn admin_config(&self) -> &AdminConfig {
+        &self.shared.config.admin
+    }
+
+    /// What is counted.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.shared.telemetry
+    }
+
+    /// How the host and its guests are, as `guesthouse status` shows it.
+    pub fn status(&self) -> serde_json::Value {
+        status::of(&self.shared)
     }
 
     /// What is served, by name.
@@ -115,46 +153,109 @@ fn code_cache() -> Option<CodeCache> {
         .ok()
 }
 
-/// Loads all guests side by side, since each may have to be compiled.
-async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
-    let total = guests.len();
-    let mut loading = JoinSet::new();
-    for guest in guests {
-        let settings = settings(&guest, cache)?;
-        let (engines, limits) = (engines.clone(), config.limits.clone());
-        loading.spawn(async move {
-            let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
-            loaded.with_context(|| format!("guest `{}`", guest.name))
-        });
-    }
-    let mut loaded = Vec::new();
-    let mut failed = Vec::new();
-    while let Some(outcome) = loading.join_next().await {
-        match outcome.context("loading a guest stopped unexpectedly").flatten() {
-            Ok(guest) => loaded.push(Arc::new(guest)),
-            Err(error) => failed.push(clean(&format!("{error:#}"), ERROR_BYTES_MAX)),
-        }
-    }
-    if loaded.is_empty() {
-        return Err(anyhow!("no guest could be loaded: {}", failed.join("; ")));
-    }
-    for error in failed {
-        tracing::error!("a guest is not served ({} of {total} are): {error}", loaded.len());
-    }
-    Ok(loaded)
+/// The audit trail that the configuration asks for. Refusals are said in the log in any case.
+fn trail(config: &Config) -> Result<Audit> {
+    let log = Audit::to(Arc::new(Refusals));
+    Ok(match config.admin.audit() {
+        AuditTo::Nowhere => log,
+        AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),
+        AuditTo::File(file) => log.and(Arc::new(Journal::open(&file)?)),
+    })
 }
 
-fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> {
-    let config_json = serde_json::to_string(&guest.config.config)
-        .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-    Ok(Settings {
-        name: guest.name.clone(),
-        config_json,
-        limits: call_limits(&guest.config.limits),
-        grants: guest.config.grants.clone(),
-        room: Room { env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?, ..Room::default() },
-        cache: cache.cloned(),
-    })
+/// What loading guests takes.
+struct Loading<'a> {
+    engines: &'a Engines,
+    cache: Option<&'a CodeCache>,
+    config: &'a Config,
+    telemetry: &'a Telemetry,
+    audit: &'a Audit,
+    storage: &'a Storage,
+}
+
+/// What came of it.
+struct Served {
+    loaded: Vec<Arc<Loaded>>,
+    /// The others: name and reason.
+    not_served: Vec<(String, String)>,
+}
+
+impl Loading<'_> {
+    /// Loads all guests side by side, since each may have to be compiled.
+    async fn all(&self, guests: Vec<GuestSource>) -> Result<Served> {
+        let total = guests.len();
+        let mut loading = JoinSet::new();
+        for guest in guests {
+            let settings = self.settings(&guest)?;
+            let (engines, limits) = (self.engines.clone(), self.config.limits.clone());
+            loading.spawn(async move {
+                let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
+                loaded.with_context(|| format!("guest `{}`", guest.name)).map_err(|error| (guest.name, error))
+            });
+        }
+        let mut served = Served { loaded: Vec::new(), not_served: Vec::new() };
+        while let Some(outcome) = loading.join_next().await {
+            match outcome.context("loading a guest stopped unexpectedly")? {
+                Ok(guest) => {
+                    self.note(What::Loaded, &guest.name, guest.version.digest());
+                    served.loaded.push(Arc::new(guest));
+                }
+                Err((name, error)) => {
+                    let reason = clean(&format!("{error:#}"), ERROR_BYTES_MAX);
+                    self.note(What::Unloaded, &name, &reason);
+                    served.not_served.push((name, reason));
+                }
+            }
+        }
+        if served.loaded.is_empty() {
+            let reasons: Vec<&str> = served.not_served.iter().map(|(_, reason)| reason.as_str()).collect();
+            return Err(anyhow!("no guest could be loaded: {}", reasons.join("; ")));
+        }
+        for (_, reason) in &served.not_served {
+            tracing::error!("a guest is not served ({} of {total} are): {reason}", served.loaded.len());
+        }
+        Ok(served)
+    }
+
+    fn note(&self, what: What, guest: &str, value: &str) {
+        self.audit.record(&Event { what, guest, subject: "version", value, principal: None });
+    }
+
+    fn settings(&self, guest: &GuestSource) -> Result<Settings> {
+        let config_json = serde_json::to_string(&guest.config.config)
+            .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
+        Ok(Settings {
+            name: guest.name.clone(),
+            config_json,
+            limits: call_limits(&guest.config.limits),
+            grants: guest.config.grants.clone(),
+            room: Room {
+                audit: self.audit.clone(),
+                env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
+                state: Some(shelf(&guest.config.limits, self.storage)),
+                ..Room::default()
+            },
+            figures: self.telemetry.of_guest(&guest.name),
+            cache: self.cache.cloned(),
+        })
+    }
+}
+
+fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
+    Shelf {
+        storage: storage.clone(),
+        quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
+        value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
+    }
+}
+
+/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
+/// guests save nothing does not touch it.
+async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()> {
+    if loaded.iter().any(|guest| guest.version.uses_state()) {
+        storage.open().await?;
+    }
+    Ok(())
 }
 
 fn call_limits(limits: &GuestLimits) -> CallLimits {

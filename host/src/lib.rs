@@ -2,6 +2,7 @@
 //!
 //! Embedders start a [`host::Host`] from components and serve it, or connect to it in process.
 
+pub mod admin;
 pub mod audit;
 pub mod build;
 pub mod capability;
@@ -16,5 +17,7 @@ pub mod identity;
 pub mod policy;
 pub mod registry;
 pub mod seal;
+pub mod storage;
 pub mod tasks;
+pub mod telemetry;
 pub mod transport;

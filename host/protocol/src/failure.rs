@@ -8,6 +8,9 @@ use crate::method::Method;
 use crate::model::{CallToolResult, Reply};
 use crate::revision::{Era, Revision};
 
+/// When a client may come back for whose call, questions or connection there is no room.
+pub const RETRY_AFTER_S: u32 = 1;
+
 /// How a call ended.
 pub type Outcome = Result<Reply, Failure>;
 

@@ -71,6 +71,12 @@ impl HttpRefusal {
         HttpRefusal::new(status, &RpcError::invalid_request(kind, message))
     }
 
+    /// The answer to a body of which no message could be made, in the form of the session's revision if there is a session.
+    pub fn unread(refusal: &Refusal, session: Option<Revision>) -> HttpRefusal {
+        let body = error_message(refusal.id.as_ref(), UnknownId::of(session), &refusal.error);
+        HttpRefusal { status: StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST), body, allow: None }
+    }
+
     /// The session is needed, and not named.
     pub fn session_required() -> HttpRefusal {
         HttpRefusal::invalid(StatusCode::BAD_REQUEST, "session_required", "Mcp-Session-Id is required")
@@ -94,17 +100,17 @@ impl HttpRefusal {
 
 impl From<Refusal> for HttpRefusal {
     fn from(refusal: Refusal) -> HttpRefusal {
-        HttpRefusal {
-            status: StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST),
-            body: error_message(refusal.id.as_ref(), UnknownId::Omitted, &refusal.error),
-            allow: None,
-        }
+        HttpRefusal::unread(&refusal, None)
     }
+}
+
+/// The methods of HTTP that are served, as a header names them.
+fn served_methods(mode: Mode) -> &'static str {
+    if mode == Mode::Modern { "POST" } else { "POST, GET, DELETE" }
 }
 
 /// What the request wants. Streams and sessions exist only where the handshake era is served.
 pub fn verb(parts: &Parts, mode: Mode) -> Result<Verb, HttpRefusal> {
-    let allow = if mode == Mode::Modern { "POST" } else { "POST, GET, DELETE" };
     match parts.method {
         Method::POST => Ok(Verb::Post),
         Method::GET if mode != Mode::Modern => Ok(Verb::Get),
@@ -113,7 +119,7 @@ pub fn verb(parts: &Parts, mode: Mode) -> Result<Verb, HttpRefusal> {
         _ => {
             let status = StatusCode::METHOD_NOT_ALLOWED;
             let refusal = HttpRefusal::invalid(status, "method_not_allowed", "HTTP method not allowed here");
-            Err(HttpRefusal { allow: Some(allow), ..refusal })
+            Err(HttpRefusal { allow: Some(served_methods(mode)), ..refusal })
         }
     }
 }

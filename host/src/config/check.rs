@@ -9,6 +9,8 @@ use anyhow::{Result, bail};
 const COUNT_MAX: u64 = 10_000_000;
 /// Largest size that can be held at once.
 const BYTES_MAX: u64 = 2 << 30;
+/// Most that one guest can save.
+const STATE_BYTES_MAX: u64 = 1 << 40;
 /// Longest duration: thirty days, well within what clocks can add.
 const TIME_MS_MAX: u64 = 30 * 24 * 3_600_000;
 /// Deepest JSON that is parsed without fear for the stack.
@@ -107,6 +109,7 @@ impl Limits {
             count("entries", self.entries),
             size("schema", self.schema),
             count("queue", self.queue),
+            size("queue_bytes", self.queue_bytes),
             span("question_time", self.question_time),
             or_none(count("question_rounds", usize::try_from(self.question_rounds).unwrap_or(usize::MAX))),
             or_none(count("questions_per_peer", self.questions_per_peer)),
@@ -129,6 +132,9 @@ impl GuestLimits {
             or_none(count("logs", usize::try_from(self.logs).unwrap_or(usize::MAX))),
             or_none(count("progress", usize::try_from(self.progress).unwrap_or(usize::MAX))),
             count("concurrency", self.concurrency),
+            or_none(count("keys", self.keys)),
+            or_none(size("value", self.value)),
+            or_none(Bound { most: STATE_BYTES_MAX, ..size("state", self.state) }),
         ];
         within(&format!("guest.{guest}.limits"), &bounds)
     }
@@ -150,7 +156,7 @@ mod tests {
             ["depth", "batch", "connections", "requests", "requests_per_peer", "sessions", "request_ids", "page", "entries", "queue"];
         let spans = ["header_time", "body_time", "write_time", "session_idle", "question_time"];
         let host = counts.map(|key| (key, "0")).into_iter().chain(spans.map(|key| (key, "\"0s\"")));
-        for (key, zero) in host.chain([("message", "0"), ("schema", "0")]) {
+        for (key, zero) in host.chain([("message", "0"), ("schema", "0"), ("queue_bytes", "0")]) {
             assert_eq!(refusal("limits", key, zero), Some(format!("`limits.{key}` must be more than 0")));
         }
         for (key, zero) in [("memory", "0"), ("cpu", "\"0s\""), ("wall", "\"0s\""), ("output", "0"), ("concurrency", "0")] {

@@ -18,6 +18,7 @@ use super::room::Room;
 use super::version::{Guest, Indices, Inner, Version};
 use crate::capability::{LINKED, links};
 use crate::config::grants::Grants;
+use crate::telemetry::GuestFigures;
 
 /// Largest component that is read; the largest language runtimes stay below a tenth of it.
 const COMPONENT_BYTES_MAX: u64 = 256 << 20;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub grants: Grants,
     /// The same, ready to be used; what the component does not declare is taken out of it.
     pub room: Room,
+    /// Where its calls are counted.
+    pub figures: GuestFigures,
     /// Where compiled code is kept; None compiles anew.
     pub cache: Option<CodeCache>,
 }
@@ -124,6 +127,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
                 name: settings.name,
                 limits: settings.limits.clone(),
                 room,
+                figures: settings.figures,
             }),
             pre,
             indices,
@@ -134,6 +138,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
             share: made.places.join(places),
             turns: engines.schedule().turns(),
+            commit_lock: Arc::default(),
             engines: engines.clone(),
         }),
     })

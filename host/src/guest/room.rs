@@ -4,6 +4,7 @@ use super::log::clean;
 use super::manifest::{Manifest, Unfit};
 use crate::audit::{Audit, Event, What};
 use crate::capability::filesystem::Folders;
+use crate::capability::keyvalue::Shelf;
 use crate::config::grants::{Environment, Grants};
 use crate::policy::{self, Effective};
 
@@ -21,6 +22,8 @@ pub struct Room {
     pub folders: Folders,
     /// The variables that it finds. Filled with what is granted; what the component does not declare is taken out again.
     pub env: Environment,
+    /// Where its state is saved. Whether it may save any is in the grants.
+    pub state: Option<Shelf>,
 }
 
 impl Room {

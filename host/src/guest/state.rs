@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use guesthouse_protocol::Identity;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -16,7 +15,9 @@ use super::version::Guest;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
+use crate::capability::keyvalue::Tx;
 use crate::capability::wasi;
+use crate::identity::Identity;
 
 /// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
 /// dispatcher; a call owns one, and drops it when it ends.
@@ -57,6 +58,30 @@ pub enum Change {
     Resource(String),
 }
 
+/// What belongs to a call, and not to the instance that serves it: it goes on to the next run of the callback.
+pub(crate) struct Visit {
+    context: Option<Box<dyn CallContext>>,
+    allowance: Allowance,
+    progress: Progress,
+    /// Made with the first instance.
+    log: Option<Arc<CallLog>>,
+}
+
+impl Visit {
+    /// The beginning of a call.
+    pub(crate) fn new(limits: &CallLimits, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> Visit {
+        Visit { context, allowance, progress: Progress::new(limits), log: None }
+    }
+
+    /// The callback begins again from the top. What it told of itself so far, it need not tell again.
+    pub(crate) fn run_again(&mut self) {
+        self.progress.run_again();
+        if let Some(log) = &self.log {
+            log.run_again();
+        }
+    }
+}
+
 /// A store's data: made for one call, dropped with it.
 pub(crate) struct State {
     pub(crate) limiter: Limiter,
@@ -69,6 +94,10 @@ pub(crate) struct State {
     pub(crate) allowance: Allowance,
     pub(crate) changes: Changes,
     pub(crate) progress: Progress,
+    /// What the callback reads and writes of its state, once it has touched any.
+    pub(crate) tx: Option<Tx>,
+    /// Whether the callback has sent a request to the world outside, which cannot be taken back: it is not run again.
+    pub(crate) went_out: bool,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -79,18 +108,38 @@ struct Wasi {
 }
 
 impl State {
-    pub(crate) fn new(guest: &Arc<Guest>, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> State {
+    pub(crate) fn new(guest: &Arc<Guest>, visit: Visit) -> State {
+        let Visit { context, allowance, progress, log } = visit;
         State {
-            limiter: Limiter::new(&guest.limits),
+            limiter: Limiter::new(&guest.limits, guest.figures.memory_bytes()),
             guest: Arc::clone(guest),
-            log: Arc::new(CallLog::new(&guest.log, &guest.limits)),
+            log: log.unwrap_or_else(|| Arc::new(CallLog::new(&guest.log, &guest.limits))),
             context,
             in_callback: false,
             allowance,
             changes: Changes::default(),
-            progress: Progress::new(&guest.limits),
+            progress,
+            tx: None,
+            went_out: false,
             wasi: None,
         }
+    }
+
+    /// `init` is over, and what it wrote is dropped; what it read counts as read by the callback.
+    pub(crate) fn begin_callback(&mut self) {
+        self.in_callback = true;
+        if let Some(tx) = &mut self.tx {
+            tx.drop_writes();
+        }
+    }
+
+    /// Gives back what belongs to the call. The callback is over, and its context speaks no more.
+    pub(crate) fn leave(&mut self) -> Visit {
+        self.in_callback = false;
+        self.changes = Changes::default();
+        self.tx = None;
+        let progress = std::mem::replace(&mut self.progress, Progress::new(&self.guest.limits));
+        Visit { context: self.context.take(), allowance: self.allowance.clone(), progress, log: Some(Arc::clone(&self.log)) }
     }
 
     pub(crate) fn limits(&self) -> &CallLimits {

@@ -3,8 +3,9 @@
 use super::Service;
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
-use crate::dispatch::{Frame, FrameSender, Line, pass_on};
+use crate::dispatch::{FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
+use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
 use guesthouse_protocol::Identity;
 use guesthouse_protocol::http::{HttpRefusal, ParamHeaders};
@@ -19,7 +20,7 @@ use guesthouse_protocol::{
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, watch};
 
 /// Arguments of the tool `region` are repeated in a header.
 const REGION_SCHEMA: &str = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
@@ -29,6 +30,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The service. `/mcp` and `/mcp/one` are served.
 pub(super) struct Fake {
+    telemetry: Telemetry,
     config: Config,
     requests: Arc<Semaphore>,
     hub: Arc<Hub>,
@@ -44,6 +46,7 @@ pub(super) struct Fake {
 impl Fake {
     pub(super) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
+            telemetry: Telemetry::default(),
             requests: Arc::new(Semaphore::new(config.limits.requests)),
             hub: Hub::new(HubLimits::of(&config.streams)),
             config,
@@ -64,7 +67,7 @@ impl Fake {
             "report" => {
                 for step in 1..=2_u8 {
                     if let (Ok(message), Some(frames)) = (reporter.progress(step.into(), None, None), &frames) {
-                        deliver(frames, message).await;
+                        let _ = frames.deliver(message).await;
                         self.reported.send_modify(|count| *count += 1);
                     }
                     self.released().await;
@@ -74,7 +77,7 @@ impl Fake {
             "log" => {
                 let message = reporter.log(LogLevel::Warning, None, RawValue::TRUE);
                 if let (Some(message), Some(frames)) = (message, &frames) {
-                    deliver(frames, message).await;
+                    let _ = frames.deliver(message).await;
                 }
                 Ok(text("logged"))
             }
@@ -96,6 +99,10 @@ impl Service for Fake {
 
     fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
         Ok(Identity::default())
+    }
+
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     fn requests(&self) -> &Arc<Semaphore> {
@@ -219,14 +226,6 @@ pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
     let mut counter = counter.subscribe();
     let reached = tokio::time::timeout(PATIENCE, counter.wait_for(|count| *count >= value)).await;
     assert!(reached.is_ok(), "the count stays below {value}");
-}
-
-async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
-    let (written, on_the_wire) = oneshot::channel();
-    if frames.send(Frame { message, written: Some(written) }).await.is_ok() {
-        // Fails if the client is gone.
-        let _ = on_the_wire.await;
-    }
 }
 
 fn text(text: &str) -> Reply {

@@ -11,6 +11,7 @@ use guesthouse::guest::bindings::context::{LogLevel, ProgressError, RequestInfo}
 use guesthouse::guest::bindings::tools::ToolOutcome;
 use guesthouse::guest::bindings::types::{Content, RpcError};
 use guesthouse::guest::{CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Room, Settings, Version, load_bytes};
+use guesthouse::telemetry::GuestFigures;
 use guesthouse_protocol::Identity;
 
 /// The hostile guest for wasm32-unknown-unknown, as a component.
@@ -74,6 +75,7 @@ pub fn settings(limits: CallLimits) -> Settings {
         limits,
         grants: Grants::default(),
         room: Room::default(),
+        figures: GuestFigures::default(),
         cache: Some(cache()),
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn refused(refusal: HttpRefusal) -> Response<AnswerBody> {
     }
     match refusal.status {
         StatusCode::SERVICE_UNAVAILABLE => {
-            headers.insert(RETRY_AFTER, crate::transport::RETRY_AFTER_S.into());
+            headers.insert(RETRY_AFTER, guesthouse_protocol::RETRY_AFTER_S.into());
         }
         // The rest of the body will not be read.
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {

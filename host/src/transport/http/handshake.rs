@@ -100,7 +100,8 @@ pub(super) fn delete(
     Ok(answer::empty(StatusCode::NO_CONTENT, HeaderMap::new()))
 }
 
-fn named_version(headers: &HeaderMap) -> Result<Option<Revision>, HttpRefusal> {
+/// The revision that the client names.
+pub(super) fn named_version(headers: &HeaderMap) -> Result<Option<Revision>, HttpRefusal> {
     let read = |value: &HeaderValue| value.to_str().ok().and_then(|version| version.trim().parse().ok());
     let mut values = headers.get_all(PROTOCOL_VERSION).iter();
     match (values.next().map(read), values.next()) {

@@ -11,13 +11,13 @@ use super::{Server, intake};
 use crate::dispatch::Frame;
 use crate::identity::session_name;
 use crate::registry::Endpoint;
+use crate::transport::Service;
 use crate::transport::driver::{Connection, Sink};
 use crate::transport::memory::QueueSource;
-use crate::transport::{RETRY_AFTER_S, Service};
 use bytes::Bytes;
 use guesthouse_protocol::framing::write_named_event;
 use guesthouse_protocol::http::{HttpRefusal, check_events, check_post};
-use guesthouse_protocol::{Identity, Mode, Peer, PeerConfig, RpcError, TransportKind, error};
+use guesthouse_protocol::{Identity, Mode, Peer, PeerConfig, RETRY_AFTER_S, RpcError, TransportKind, error};
 use http::request::Parts;
 use hyper::body::Incoming;
 use hyper::{Method, Response, StatusCode};
@@ -169,7 +169,7 @@ impl Sink for EventSink {
         let mut last = None;
         for message in messages {
             let (written, on_the_wire) = oneshot::channel();
-            self.0.send(Frame { message: message.clone(), written: Some(written) }).await.map_err(|_| gone())?;
+            self.0.send(Frame { message: message.clone(), written: Some(written), share: None }).await.map_err(|_| gone())?;
             last = Some(on_the_wire);
         }
         match last {

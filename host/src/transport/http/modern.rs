@@ -56,7 +56,7 @@ async fn run<S: Service>(posted: Posted<'_, S>, mut peer: Peer, call: Call) -> R
     }
     let (sender, frames) = mpsc::channel(server.service.config().limits.queue.max(1));
     let service = server.service.clone();
-    let line = Line { frames: Some(sender), session: None, stopping: server.stopping.clone() };
+    let line = Line { frames: Some(sender.into()), session: None, stopping: server.stopping.clone() };
     let end = async move {
         let outcome = run_guarded(&*service, &endpoint, call, line).await;
         drop(permit);

@@ -156,7 +156,7 @@ impl Session {
     async fn run<S: Service>(&self, service: &S, call: Call, out: Out) -> Outcome {
         let speaks = out.takes_events && (call.reporter.wants_progress() || call.reporter.wants_logs());
         let (sender, mut frames) = mpsc::channel(FRAMES_LEN);
-        let line = Line { frames: speaks.then_some(sender), session: Some(self.listener.clone()), stopping: CancellationToken::new() };
+        let line = Line { frames: speaks.then(|| sender.into()), session: Some(self.listener.clone()), stopping: CancellationToken::new() };
         let mut outcome = std::pin::pin!(run_guarded(service, &self.endpoint, call, line));
         loop {
             tokio::select! {
