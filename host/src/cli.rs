@@ -2,9 +2,12 @@
 //!
 //! Standard output belongs to results and to the stdio transport; everything said to a person goes to standard error.
 
+mod add;
 mod build;
 mod call;
+mod grants;
 mod inspect;
+mod remove;
 mod run;
 mod serve;
 mod status;
@@ -40,6 +43,10 @@ enum Command {
     Run(run::Run),
     /// Build a Cargo, Go or npm project into a component.
     Build(build::Build),
+    /// Add a component to a guesthouse.toml, with what it wants to be granted.
+    Add(add::Add),
+    /// Take a guest out of a guesthouse.toml.
+    Remove(remove::Remove),
     /// Tell what a component exports, imports and offers, without running its handlers.
     Inspect(inspect::Inspect),
     /// Tell how a running host and its guests are.
@@ -102,6 +109,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(command) => block_on(command.run()),
         Command::Run(command) => block_on(command.run()),
         Command::Build(command) => command.run(),
+        Command::Add(command) => command.run(),
+        Command::Remove(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),
         Command::Status(command) => block_on(command.run()),
         Command::Call(command) => block_on(command.run()),

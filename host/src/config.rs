@@ -6,6 +6,7 @@
 pub mod admin;
 mod check;
 pub mod discover;
+pub mod edit;
 pub mod grants;
 pub mod paths;
 pub mod seal;

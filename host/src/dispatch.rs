@@ -12,6 +12,7 @@ mod questions;
 mod seat;
 mod tasks;
 mod tools;
+mod trace;
 mod validate;
 mod watch;
 
@@ -37,6 +38,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tasks::Desk;
 use tokio_util::sync::CancellationToken;
+use trace::Subject;
+use tracing::Instrument as _;
 use watch::Teller;
 
 /// Longest name or URI that is shown in the log, so that what went wrong with it is shown, too.
@@ -120,8 +123,6 @@ impl Dispatcher {
         }
         let scope = Scope { dispatcher: self, endpoint, view: &view };
         let Call { request, context, reporter, .. } = call;
-        let quiet = || Seat::silent(context.clone());
-        let frames = || line.frames.clone();
         match request {
             Request::Initialize(_) | Request::Discover => {
                 let mut profile = view.profile.clone();
@@ -131,12 +132,29 @@ impl Dispatcher {
             Request::ListTools { cursor } => scope.list_tools(cursor.as_deref()),
             Request::ListPrompts { cursor } => scope.list_prompts(cursor.as_deref()),
             Request::ListTemplates { cursor } => scope.list_templates(cursor.as_deref()),
-            Request::ListResources { cursor } => scope.list_resources(quiet, cursor.as_deref()).await,
-            Request::CallTool { name, arguments } => scope.call_tool(Seat::new(context, reporter, frames()), &name, arguments, &line).await,
-            Request::ReadResource { uri } => scope.read_resource(Seat::new(context, reporter, frames()), &uri).await,
-            Request::GetPrompt { name, arguments } => scope.get_prompt(Seat::new(context, reporter, frames()), &name, arguments).await,
+            Request::ListResources { cursor } => scope.list_resources(|| Seat::silent(context.clone()), cursor.as_deref()).await,
+            Request::CallTool { name, arguments } => {
+                let seat = Seat::new(context, reporter, line.frames.clone());
+                let span = seat.span(Subject::Tool(&name));
+                scope.call_tool(seat, &name, arguments, &line).instrument(span).await
+            }
+            Request::ReadResource { uri } => {
+                let seat = Seat::new(context, reporter, line.frames);
+                let span = seat.span(Subject::Resource(&uri));
+                scope.read_resource(seat, &uri).instrument(span).await
+            }
+            Request::GetPrompt { name, arguments } => {
+                let seat = Seat::new(context, reporter, line.frames);
+                let span = seat.span(Subject::Prompt(&name));
+                scope.get_prompt(seat, &name, arguments).instrument(span).await
+            }
             Request::Complete { reference, argument, value, resolved } => {
-                scope.complete(quiet(), reference, argument, value, resolved).await
+                let seat = Seat::silent(context);
+                let span = seat.span(match &reference {
+                    Reference::Prompt(name) => Subject::Prompt(name),
+                    Reference::Template(template) => Subject::Resource(template),
+                });
+                scope.complete(seat, reference, argument, value, resolved).instrument(span).await
             }
             Request::Subscribe { uri } => scope.subscribe(line.session.as_deref(), &uri).await,
             Request::Unsubscribe { uri } => scope.unsubscribe(line.session.as_deref(), &uri),

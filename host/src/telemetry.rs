@@ -10,7 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The media type of [`Telemetry::text`].
@@ -190,7 +191,8 @@ impl Drop for Counting<'_> {
 pub struct Telemetry(Arc<Inner>);
 
 struct Inner {
-    registry: Mutex<Registry>,
+    registry: Registry,
+    observed: Observed,
     calls: Family<OfOutcome, Counter>,
     seconds: Family<Of, Histogram>,
     memory_bytes: Family<Of, Gauge>,
@@ -198,18 +200,15 @@ struct Inner {
 
 impl Default for Telemetry {
     fn default() -> Self {
+        let (calls, seconds, memory_bytes) =
+            (Family::default(), Family::new_with_constructor(histogram as fn() -> Histogram), Family::default());
+        let observed = Observed::default();
         let mut registry = Registry::with_prefix("guesthouse");
-        let inner = Inner {
-            calls: Family::default(),
-            seconds: Family::new_with_constructor(histogram),
-            memory_bytes: Family::default(),
-            registry: Mutex::default(),
-        };
-        registry.register("calls", "Callbacks of a guest that ended, by how they ended", inner.calls.clone());
-        registry.register_with_unit("call", "Time of callbacks from admission to end", Unit::Seconds, inner.seconds.clone());
-        let help = "Linear memory of the live instances of a guest";
-        registry.register_with_unit("guest_memory", help, Unit::Bytes, inner.memory_bytes.clone());
-        Self(Arc::new(Inner { registry: Mutex::new(registry), ..inner }))
+        registry.register("calls", "Callbacks of a guest that ended, by how they ended", calls.clone());
+        registry.register_with_unit("call", "Time of callbacks from admission to end", Unit::Seconds, seconds.clone());
+        registry.register_with_unit("guest_memory", "Linear memory of the live instances of a guest", Unit::Bytes, memory_bytes.clone());
+        registry.register_collector(Box::new(observed.clone()));
+        Self(Arc::new(Inner { registry, observed, calls, seconds, memory_bytes }))
     }
 }
 
@@ -225,73 +224,68 @@ impl Telemetry {
         }))
     }
 
-    /// A figure that is asked for whenever the text is made; `None` leaves it out.
+    /// A figure that is asked for whenever the text is made; `None` leaves it out. It takes the place of one of the same name.
     pub fn observe(&self, name: &'static str, help: &'static str, read: impl Fn() -> Option<usize> + Send + Sync + 'static) {
-        self.lock().register_collector(Box::new(Observed { name, help, read: Box::new(read) }));
+        self.add(name, help, Read::Host(Box::new(read)));
     }
 
     /// The same, by guest.
     pub fn observe_guests(&self, name: &'static str, help: &'static str, read: impl Fn() -> Vec<(String, usize)> + Send + Sync + 'static) {
-        self.lock().register_collector(Box::new(ObservedByGuest { name, help, read: Box::new(read) }));
+        self.add(name, help, Read::Guests(Box::new(read)));
+    }
+
+    fn add(&self, name: &'static str, help: &'static str, read: Read) {
+        lock(&self.0.observed.0).insert(name, (help, read));
     }
 
     /// Everything as text, in the form that Prometheus reads.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = encode(&mut text, &self.lock());
+        let _ = encode(&mut text, &self.0.registry);
         text
-    }
-
-    /// No code panics while it holds the lock; were it ever to, the registry would still be whole.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Registry> {
-        self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A figure of the host that somebody else keeps.
-struct Observed {
-    name: &'static str,
-    help: &'static str,
-    read: Box<dyn Fn() -> Option<usize> + Send + Sync>,
+/// Figures that others keep, by name.
+#[derive(Clone, Default)]
+struct Observed(Arc<Mutex<BTreeMap<&'static str, (&'static str, Read)>>>);
+
+/// How a figure is read.
+enum Read {
+    Host(Box<dyn Fn() -> Option<usize> + Send + Sync>),
+    Guests(Box<dyn Fn() -> Vec<(String, usize)> + Send + Sync>),
 }
 
 impl std::fmt::Debug for Observed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Observed").field(&self.name).finish()
+        f.debug_tuple("Observed").finish_non_exhaustive()
     }
 }
 
 impl Collector for Observed {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Some(value) = (self.read)() else { return Ok(()) };
-        let encoder = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
-        ConstGauge::new(int(value)).encode(encoder)
-    }
-}
-
-/// The same of each guest.
-struct ObservedByGuest {
-    name: &'static str,
-    help: &'static str,
-    read: Box<dyn Fn() -> Vec<(String, usize)> + Send + Sync>,
-}
-
-impl std::fmt::Debug for ObservedByGuest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("ObservedByGuest").field(&self.name).finish()
-    }
-}
-
-impl Collector for ObservedByGuest {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let mut encoder = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
-        for (guest, value) in (self.read)() {
-            let of = Of { guest };
-            ConstGauge::new(int(value)).encode(encoder.encode_family(&of)?)?;
+        for (name, (help, read)) in lock(&self.0).iter() {
+            match read {
+                Read::Host(read) => {
+                    let Some(value) = read() else { continue };
+                    ConstGauge::new(int(value)).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+                }
+                Read::Guests(read) => {
+                    let mut encoder = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+                    for (guest, value) in read() {
+                        ConstGauge::new(int(value)).encode(encoder.encode_family(&Of { guest })?)?;
+                    }
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// No code panics while it holds one of these locks; were it ever to, the value would still be whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn int(value: usize) -> i64 {

@@ -16,6 +16,7 @@ use crate::dispatch::Line;
 use crate::host::Shared;
 use crate::identity;
 use crate::registry::Endpoint;
+use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
 use futures_util::FutureExt;
 use guesthouse_protocol::http::HttpRefusal;
@@ -32,6 +33,9 @@ trait Service: Send + Sync + 'static {
 
     /// Who sends a request with these headers; refused, if it says so and is not, or must say so and does not.
     fn identify(&self, headers: &HeaderMap) -> Result<Identity, HttpRefusal>;
+
+    /// What is counted.
+    fn telemetry(&self) -> &Telemetry;
 
     /// One permit for each request in flight.
     fn requests(&self) -> &Arc<Semaphore>;
@@ -63,6 +67,10 @@ impl Service for Shared {
     fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
         let here = self.config.server.listen.ip().is_loopback();
         Ok(if here { identity::local() } else { Identity::default() })
+    }
+
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     fn requests(&self) -> &Arc<Semaphore> {

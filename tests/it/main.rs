@@ -1,5 +1,6 @@
 //! Integration tests: the whole host, over every transport.
 
+mod admin;
 mod apps;
 mod changes;
 mod cli;

@@ -83,6 +83,9 @@ pub(super) async fn until_stopped(host: Host, listener: Option<TcpListener>) -> 
         Some(listener) => {
             let address = listener.local_addr().context("cannot use the listening socket")?;
             let watched = admin::Listeners::open(host.admin_config(), address)?;
+            if let Some(path) = watched.path() {
+                tracing::info!("the host answers on its admin socket {}", path.display());
+            }
             if let Some(address) = watched.tcp_address() {
                 tell(&format!("Status and figures, for whoever has the token: http://{address}/status and /metrics"));
             }

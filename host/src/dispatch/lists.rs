@@ -2,6 +2,7 @@
 
 use super::cursor::Position;
 use super::seat::Seat;
+use super::trace::Subject;
 use super::{Scope, bad_output, failed};
 use crate::convert;
 use crate::guest::Caller;
@@ -9,6 +10,7 @@ use crate::registry::Loaded;
 use guesthouse_protocol::model::{PromptPage, Reply, ResourcePage, TemplatePage, ToolPage};
 use guesthouse_protocol::{Failure, Outcome};
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 const TOOLS: &str = "tools/list";
 const PROMPTS: &str = "prompts/list";
@@ -76,7 +78,10 @@ impl Scope<'_> {
         let mut continues = own_cursor.is_some();
         let mut answer = ResourcePage::default();
         for (index, guest) in guests.iter().enumerate() {
-            let page = match self.resource_page(guest, seat().of(self.voice(guest)), own_cursor.clone()).await {
+            let seat = seat();
+            let span = seat.span(Subject::List(RESOURCES));
+            let caller = span.in_scope(|| seat.of(self.voice(guest)));
+            let page = match self.resource_page(guest, caller, own_cursor.clone()).instrument(span).await {
                 Ok(page) => page,
                 // Alone there is nobody else to list; and a cursor that the client brought is the client's to mend.
                 Err(failure) if alone || (continues && matches!(failure, Failure::InvalidParams(_))) => return Err(failure),

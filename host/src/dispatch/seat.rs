@@ -2,6 +2,7 @@
 
 use super::FrameSender;
 use super::news::Voice;
+use super::trace::{self, CallNumber, Subject};
 use crate::convert;
 use crate::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use crate::guest::bindings::types::RpcError;
@@ -11,9 +12,11 @@ use futures_util::future::BoxFuture;
 use guesthouse_protocol::{CallContext, Identity, Reporter};
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use tracing::Span;
 
 /// One call's seat at the table: who asks, and where its notifications go.
 pub(super) struct Seat {
+    number: CallNumber,
     context: CallContext,
     reporter: Option<Reporter>,
     frames: Option<FrameSender>,
@@ -27,7 +30,7 @@ pub(super) struct Seat {
 
 impl Seat {
     pub(super) fn new(context: CallContext, reporter: Reporter, frames: Option<FrameSender>) -> Self {
-        Self { context, reporter: Some(reporter), frames, voice: None, handover: None, reported: None }
+        Self { number: CallNumber::next(), context, reporter: Some(reporter), frames, voice: None, handover: None, reported: None }
     }
 
     /// What the protocol knows about the call, before the guest does.
@@ -37,7 +40,7 @@ impl Seat {
 
     /// A seat that can be asked and sends nothing.
     pub(super) fn silent(context: CallContext) -> Self {
-        Self { context, reporter: None, frames: None, voice: None, handover: None, reported: None }
+        Self { number: CallNumber::next(), context, reporter: None, frames: None, voice: None, handover: None, reported: None }
     }
 
     /// The seat of a call that is a task, or may become one.
@@ -46,8 +49,14 @@ impl Seat {
         self
     }
 
+    /// The span of the call, in which all of it is to happen, this seat's use included.
+    pub(super) fn span(&self, subject: Subject<'_>) -> Span {
+        trace::span(self.number, subject)
+    }
+
     /// The seat as the guest runtime takes it, for a call of the guest with that voice.
     pub(super) fn of(mut self, voice: Voice) -> guest::Caller {
+        trace::is_of(&Span::current(), voice.guest());
         self.voice = Some(voice);
         Some(Box::new(self))
     }
@@ -109,7 +118,7 @@ impl guest::CallContext for Seat {
     fn request_info(&mut self) -> Option<RequestInfo> {
         let context = &self.context;
         Some(RequestInfo {
-            id: context.request_id.to_string(),
+            id: self.number.to_string(),
             protocol_version: context.revision.as_str().into(),
             client_info: context.client_info.as_ref().map(|info| info.get().to_owned()),
             client_capabilities: context.client_capabilities.get().to_owned(),

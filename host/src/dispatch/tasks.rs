@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
+use tracing::Instrument as _;
 pub(super) use work::Desk;
 
 const TASKS: &str = "tasks/list";
@@ -81,7 +82,8 @@ impl Scope<'_> {
         let context = seat.context_mut().clone();
         let (handover, allowance) = (Handover::of_call(), Allowance::of_call(limits));
         let caller = seat.handed(handover.clone()).of(self.voice(guest));
-        let mut running: Running = guest.version.clone().call_tool_within(caller, allowance.clone(), own_name, arguments.clone()).boxed();
+        let mut running: Running =
+            guest.version.clone().call_tool_within(caller, allowance.clone(), own_name, arguments.clone()).in_current_span().boxed();
         let mut job = None;
         if plan == Plan::Later
             && let Ok(answer) = timeout(self.dispatcher.task_after, &mut running).await

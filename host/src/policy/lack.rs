@@ -87,9 +87,13 @@ fn http_line(pattern: &str) -> String {
     format!("http = [{}]", toml::Value::from(pattern))
 }
 
-/// The line that grants a folder, with the host's path left to fill in.
-pub(crate) fn dir_line(guest_path: &str, write: bool) -> String {
-    format!("dirs = [{{ host = \"FOLDER\", guest = {}, write = {write} }}]", toml::Value::from(guest_path))
+fn dir_line(guest_path: &str, write: bool) -> String {
+    format!("dirs = [{}]", dir_entry(guest_path, write))
+}
+
+/// The grant of a folder as it is written in a configuration, with the host's path left to fill in.
+pub(crate) fn dir_entry(guest_path: &str, write: bool) -> String {
+    format!("{{ host = \"FOLDER\", guest = {}, write = {write} }}", toml::Value::from(guest_path))
 }
 
 fn dir_flag(guest_path: &str, write: bool) -> String {

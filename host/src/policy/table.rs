@@ -47,20 +47,33 @@ impl Row {
         Row { kind, value: value.to_owned(), wanted, wanted_write: None, granted, host: None, write: None }
     }
 
+    /// The want alone, for one who is about to grant it.
+    pub fn want(&self) -> String {
+        let required = if self.wanted == Wanted::Required { " (required)" } else { "" };
+        format!("{}{}{required}", self.subject(), access(self.wanted_write))
+    }
+
+    fn subject(&self) -> String {
+        if self.value.is_empty() { self.kind.to_owned() } else { format!("{} {}", self.kind, self.value) }
+    }
+
     /// Whether it is granted and of no effect, since the guest does not declare it.
     pub fn is_idle(&self) -> bool {
         self.granted && self.wanted == Wanted::No
     }
 }
 
+fn access(write: Option<bool>) -> &'static str {
+    match write {
+        Some(true) => " to read and write",
+        Some(false) => " to read",
+        None => "",
+    }
+}
+
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let access = |write: Option<bool>| match write {
-            Some(true) => " to read and write",
-            Some(false) => " to read",
-            None => "",
-        };
-        write!(f, "{}{}{}: ", self.kind, if self.value.is_empty() { "" } else { " " }, self.value)?;
+        write!(f, "{}: ", self.subject())?;
         match self.wanted {
             Wanted::Required => write!(f, "required{}, ", access(self.wanted_write))?,
             Wanted::Optional => write!(f, "wanted{}, ", access(self.wanted_write))?,

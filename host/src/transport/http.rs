@@ -86,6 +86,9 @@ async fn serve_on<S: Service>(service: Arc<S>, listener: std::net::TcpListener, 
     listener.set_nonblocking(true).context("cannot use the listening socket")?;
     let listener = TcpListener::from_std(listener).context("cannot use the listening socket")?;
     let server = Arc::new(Server::new(service, listener.local_addr().context("cannot use the listening socket")?));
+    let watched = Arc::downgrade(&server);
+    let sessions = move || watched.upgrade().map(|server| server.sessions.len());
+    server.service.telemetry().observe("sessions", "Sessions of the handshake era that are open over HTTP", sessions);
     let limits = &server.service.config().limits;
     let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();

@@ -5,6 +5,7 @@ use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
 use crate::dispatch::{FrameSender, Line, pass_on};
 use crate::registry::Endpoint;
+use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
 use guesthouse_protocol::Identity;
 use guesthouse_protocol::http::{HttpRefusal, ParamHeaders};
@@ -29,6 +30,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The service. `/mcp` and `/mcp/one` are served.
 pub(super) struct Fake {
+    telemetry: Telemetry,
     config: Config,
     requests: Arc<Semaphore>,
     hub: Arc<Hub>,
@@ -44,6 +46,7 @@ pub(super) struct Fake {
 impl Fake {
     pub(super) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
+            telemetry: Telemetry::default(),
             requests: Arc::new(Semaphore::new(config.limits.requests)),
             hub: Hub::new(HubLimits::of(&config.streams)),
             config,
@@ -96,6 +99,10 @@ impl Service for Fake {
 
     fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
         Ok(Identity::default())
+    }
+
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
     }
 
     fn requests(&self) -> &Arc<Semaphore> {
