@@ -2,6 +2,7 @@
 
 mod buckets;
 mod commits;
+mod crash;
 
 use crate::support::clients::{Client, Era, Transport, serve, source};
 use guesthouse::config::storage::{Kind, StorageConfig};

@@ -2,21 +2,6 @@
 
 use super::*;
 
-/// A component with a declaration, which is a custom section.
-fn declaring(declaration: &str) -> (tempfile::TempDir, GuestSource) {
-    let mut bytes = std::fs::read(source(STATE).file).unwrap();
-    let name = "guesthouse:manifest";
-    let len = 1 + name.len() + declaration.len();
-    assert!(len < 128, "one byte is enough for the length");
-    bytes.extend([0, len as u8, name.len() as u8]);
-    bytes.extend_from_slice(name.as_bytes());
-    bytes.extend_from_slice(declaration.as_bytes());
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("state.wasm");
-    std::fs::write(&file, bytes).unwrap();
-    (folder, GuestSource { file, ..source(STATE) })
-}
-
 #[tokio::test]
 async fn every_function_works_on_what_the_callback_wrote_and_on_what_is_saved() {
     let host = host(in_memory(), granted()).await;
@@ -100,8 +85,7 @@ async fn over_stdio_the_process_is_the_session() {
 
 #[tokio::test]
 async fn who_is_granted_nothing_gets_nothing() {
-    let (_folder, guest) = declaring("state = true");
-    let host = host(in_memory(), guest).await;
+    let host = host(in_memory(), source(STATE)).await;
     let steps = json!([
         { "bucket": "guest", "do": "open" },
         { "bucket": "principal", "do": "set", "key": "a", "value": "1" },
@@ -115,7 +99,7 @@ async fn who_is_granted_nothing_gets_nothing() {
 #[tokio::test]
 async fn init_and_lists_look_into_the_guests_bucket_and_their_writes_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
-    let config = in_file(&folder.path().join("state.db"));
+    let config = in_file(&folder.path().join("state/state.db"));
     let first = host(config.clone(), granted()).await;
     run(&first, json!([{ "bucket": "guest", "do": "set", "key": "unit", "value": "metre" }])).await;
     drop(first);

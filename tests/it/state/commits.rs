@@ -55,7 +55,7 @@ async fn sixteen_clients_on_one_counter_lose_nothing_and_fail_nothing_in_memory(
 #[tokio::test(flavor = "multi_thread")]
 async fn sixteen_clients_on_one_counter_lose_nothing_and_fail_nothing_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let config = in_file(&folder.path().join("state.db"));
+    let config = in_file(&folder.path().join("state/state.db"));
     let first = host(config.clone(), granted()).await;
     assert_eq!(count_together(&[first], "principal").await, every_number());
     // Nor does a restart.
@@ -67,7 +67,7 @@ async fn sixteen_clients_on_one_counter_lose_nothing_and_fail_nothing_in_a_file(
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_do_those_of_two_hosts_that_share_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let config = in_file(&folder.path().join("state.db"));
+    let config = in_file(&folder.path().join("state/state.db"));
     let hosts = [host(config.clone(), granted()).await, host(config, granted()).await];
     assert_eq!(count_together(&hosts, "guest").await, every_number());
 }
