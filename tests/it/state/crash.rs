@@ -64,23 +64,24 @@ fn worker() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let sqlite = Sqlite::open(Path::new(path)).await.unwrap();
-        let lanes = (0..LANES).map(|lane| async {
+        let sqlite = &sqlite;
+        let lanes = (0..LANES).map(|lane| async move {
             let lane = lane_name(worker, lane);
             loop {
-                let number = step(&sqlite, &lane).await;
+                let number = step(sqlite, &lane).await;
                 let mut out = std::io::stdout().lock();
                 // One write, so that no line is torn.
                 out.write_all(format!("{ACK}{lane} {number}\n").as_bytes()).unwrap();
                 out.flush().unwrap();
             }
         });
-        futures_join(lanes.collect()).await;
+        drive(lanes.collect()).await;
     });
 }
 
-/// Drives all lanes in turn, for ever.
-async fn futures_join(mut lanes: Vec<impl Future<Output = ()>>) {
-    let mut lanes: Vec<_> = lanes.drain(..).map(Box::pin).collect();
+/// Drives all lanes side by side, for ever.
+async fn drive(lanes: Vec<impl Future<Output = ()>>) {
+    let mut lanes: Vec<_> = lanes.into_iter().map(Box::pin).collect();
     std::future::poll_fn(|context| {
         lanes.iter_mut().for_each(|lane| assert!(lane.as_mut().poll(context).is_pending()));
         std::task::Poll::<()>::Pending
