@@ -15,6 +15,7 @@ mod matrix;
 mod questions;
 mod rules;
 mod samples;
+mod state;
 mod support;
 mod tasks;
 mod tidy;
