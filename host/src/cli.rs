@@ -14,6 +14,7 @@ mod run;
 mod serve;
 mod socket;
 mod status;
+mod token;
 mod up;
 
 use anyhow::{Context, Result};
@@ -60,6 +61,8 @@ enum Command {
     Rollback(manage::Rollback),
     /// Call one tool of a component and print the result.
     Call(call::Call),
+    /// Make a bearer token for a caller, and the entry by which the host knows it.
+    Token(token::Token),
 }
 
 /// Keys of `[server]` that can be given as flags.
@@ -116,6 +119,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(command) => block_on(command.run()),
         Command::Run(command) => block_on(command.run()),
         Command::Build(command) => command.run(),
+        Command::Token(command) => command.run(),
         Command::Add(command) => command.run(),
         Command::Remove(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),

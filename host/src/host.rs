@@ -4,10 +4,12 @@ pub(crate) mod loader;
 mod status;
 
 use crate::audit::{Audit, Journal, Refusals};
+use crate::auth::{Authenticator, authenticator};
 use crate::config::admin::{AdminConfig, AuditTo};
 use crate::config::{Config, GuestConfig, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CodeCache, EngineLimits, Engines};
+use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry};
 use crate::storage::Storage;
 use crate::swap::{self, Component, Swapped, Swaps};
@@ -19,7 +21,6 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use tokio::sync::Semaphore;
 
 /// Compiled code that is kept on disk; the oldest goes first.
 const CODE_CACHE_BYTES_MAX: u64 = 2 << 30;
@@ -56,8 +57,10 @@ pub struct Shared {
     pub dispatcher: Dispatcher,
     /// As it was when the host started.
     pub config: Arc<Config>,
-    /// One permit for each request in flight, over all connections.
-    pub requests: Arc<Semaphore>,
+    /// The requests in flight, over all connections.
+    pub requests: Requests,
+    /// Tells who calls over HTTP, where callers have to prove it.
+    pub auth: Option<Box<dyn Authenticator>>,
     /// What loads guests.
     pub(crate) loader: Loader,
     /// The versions of guests, and what becomes of them.
@@ -89,9 +92,9 @@ impl Host {
         open_if_needed(&loader.storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
-        let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
+        let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
         let started = Instant::now();
-        let shared = Arc::new(Shared { dispatcher, config, requests, loader, swaps, not_served: Mutex::new(not_served), started });
+        let shared = Arc::new(Shared { dispatcher, config, requests, auth, loader, swaps, not_served: Mutex::new(not_served), started });
         status::observe(&shared);
         Ok(Self { shared })
     }
@@ -154,6 +157,14 @@ impl Host {
 
     /// Serves over HTTP until `stop` resolves; then calls in flight get their time to finish.
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        if self.shared.auth.is_none()
+            && let Ok(address) = listener.local_addr()
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(
+                "whoever reaches {address} may call; tokens in the table [auth] change that (`guesthouse token NAME` makes one)"
+            );
+        }
         transport::http::serve(self.shared.clone(), listener, stop).await
     }
 

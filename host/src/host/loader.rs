@@ -3,6 +3,7 @@
 use super::GuestSource;
 use crate::audit::{Audit, Event, What};
 use crate::capability::keyvalue::Shelf;
+use crate::config::auth::AuthConfig;
 use crate::config::{Config, GuestConfig, GuestLimits};
 use crate::guest::{CallLimits, CodeCache, CommitLock, Engines, Room, Settings, clean};
 use crate::registry::{Loaded, load};
@@ -102,7 +103,7 @@ impl Loader {
         Ok(Settings {
             name: name.to_owned(),
             config_json,
-            limits: call_limits(&config.limits),
+            limits: call_limits(&config.limits, &self.config.auth),
             grants: config.grants.clone(),
             room: Room {
                 audit: self.audit.clone(),
@@ -134,7 +135,7 @@ pub(super) async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) ->
     Ok(())
 }
 
-fn call_limits(limits: &GuestLimits) -> CallLimits {
+fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
     let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
     CallLimits {
         wall_ms: limits.wall.0,
@@ -146,6 +147,7 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
         log_lines: limits.logs,
         progress: limits.progress,
         concurrency: limits.concurrency,
+        per_principal: auth.cap(limits.concurrency, limits.per_principal),
         ..CallLimits::default()
     }
 }
