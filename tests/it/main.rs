@@ -17,5 +17,6 @@ mod rules;
 mod samples;
 mod state;
 mod support;
+mod swap;
 mod tasks;
 mod tidy;
