@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod context;
+pub mod http;
 pub mod wasi;
 
 use wasmtime::Engine;
@@ -14,7 +15,7 @@ use crate::guest::manifest::{CONTRACT, CONTRACT_VERSION, same_release_line};
 const WASI_VERSION: &str = "0.2.0";
 
 /// What is linked, for messages.
-pub(crate) const LINKED: &str = "guesthouse:mcp context and changes, and WASI 0.2 cli, clocks, filesystem, io, random and sockets";
+pub(crate) const LINKED: &str = "guesthouse:mcp context and changes, and WASI 0.2 cli, clocks, filesystem, http (outgoing), io, random and sockets";
 
 /// Whether `linker` has an interface of that name and version. Later releases of the same line are let through to the
 /// linker, which knows whether their functions are there.
@@ -24,6 +25,7 @@ pub(crate) fn links(package: &str, interface: &str, version: &str) -> bool {
         "wasi:cli" | "wasi:clocks" | "wasi:filesystem" | "wasi:io" | "wasi:random" | "wasi:sockets" => {
             same_release_line(version, WASI_VERSION)
         }
+        "wasi:http" => matches!(interface, "types" | "outgoing-handler") && same_release_line(version, WASI_VERSION),
         _ => false,
     }
 }
@@ -34,5 +36,6 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     context::add_to_linker(&mut linker)?;
     changes::add_to_linker(&mut linker)?;
     wasi::add_to_linker(&mut linker)?;
+    http::add_to_linker(&mut linker)?;
     Ok(linker)
 }

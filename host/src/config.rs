@@ -6,6 +6,7 @@
 mod check;
 pub mod discover;
 pub mod grants;
+pub mod http;
 pub mod paths;
 pub mod seal;
 pub mod streams;
@@ -39,6 +40,8 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// How guests' HTTP requests go out.
+    pub http: http::HttpConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -232,6 +235,20 @@ pub struct GuestLimits {
     pub progress: u32,
     /// Calls at the same time.
     pub concurrency: usize,
+    /// HTTP requests in one call.
+    pub requests: u32,
+    /// HTTP requests at the same time, of all its calls together.
+    pub requests_at_once: usize,
+    /// Time of one HTTP request, from its beginning to the end of the response.
+    pub request_wall: Span,
+    /// Time to resolve the name of a host, and again to connect to it.
+    pub request_connect: Span,
+    /// Largest body of an HTTP request.
+    pub request: Size,
+    /// Largest body of a response to one.
+    pub response: Size,
+    /// Largest header section of a response.
+    pub response_headers: Size,
 }
 
 impl Default for GuestLimits {
@@ -248,6 +265,13 @@ impl Default for GuestLimits {
             logs: limits.log_lines,
             progress: limits.progress,
             concurrency: limits.concurrency,
+            requests: limits.requests,
+            requests_at_once: limits.requests_at_once,
+            request_wall: Span(limits.request_wall_ms),
+            request_connect: Span(limits.request_connect_ms),
+            request: Size(limits.request_bytes as u64),
+            response: Size(limits.response_bytes as u64),
+            response_headers: Size(limits.response_header_bytes as u64),
         }
     }
 }
@@ -261,7 +285,11 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        for path in config.guest.values_mut().flat_map(|guest| guest.secrets.values_mut()).filter_map(|secret| secret.file.as_mut()) {
+            *path = folder.join(&*path);
+        }
         config.seal.resolve_paths(folder);
+        config.http.resolve_paths(folder);
         Ok(config)
     }
 
@@ -283,6 +311,7 @@ impl Config {
         }
         config.limits.check()?;
         config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name))?;
+        config.guest.iter().try_for_each(|(name, guest)| http::check(name, guest))?;
         config.streams.check()?;
         config.seal.check()?;
         config.tasks.check()?;

@@ -1,8 +1,10 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
-use crate::config::{Config, GuestConfig, GuestLimits, paths};
+use crate::capability::http::Http;
+use crate::config::{Config, GuestConfig, GuestLimits, http, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
+use crate::network::{Network, SystemResolver};
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
@@ -61,7 +63,8 @@ impl Host {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
-        let loaded = load_all(&engines, cache.as_ref(), &config, guests).await?;
+        let network = network(&config, &guests)?;
+        let loaded = load_all(&engines, cache.as_ref(), &config, network.as_ref(), guests).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
         let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
@@ -115,12 +118,40 @@ fn code_cache() -> Option<CodeCache> {
         .ok()
 }
 
+/// What guests' HTTP requests go out through, if any guest may send some.
+fn network(config: &Config, guests: &[GuestSource]) -> Result<Option<Network>> {
+    if guests.iter().all(|guest| guest.config.grants.http.is_empty()) {
+        return Ok(None);
+    }
+    let resolver = Arc::new(SystemResolver::default());
+    let network = Network::new(resolver, config.http.trust()?, config.http.proxies()?, tokio::runtime::Handle::current());
+    Ok(Some(network))
+}
+
+/// What a guest finds in its room.
+fn room(guest: &GuestSource, limits: &CallLimits, network: Option<&Network>) -> Result<Room> {
+    let patterns = http::patterns(&guest.name, &guest.config)?;
+    let http = match network {
+        Some(network) if !patterns.is_empty() => {
+            Some(Arc::new(Http::new(network, patterns, http::secrets(&guest.name, &guest.config)?, limits)))
+        }
+        Some(_) | None => None,
+    };
+    Ok(Room { http, ..Room::default() })
+}
+
 /// Loads all guests side by side, since each may have to be compiled.
-async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config, guests: Vec<GuestSource>) -> Result<Vec<Arc<Loaded>>> {
+async fn load_all(
+    engines: &Engines,
+    cache: Option<&CodeCache>,
+    config: &Config,
+    network: Option<&Network>,
+    guests: Vec<GuestSource>,
+) -> Result<Vec<Arc<Loaded>>> {
     let total = guests.len();
     let mut loading = JoinSet::new();
     for guest in guests {
-        let settings = settings(&guest, cache)?;
+        let settings = settings(&guest, cache, network)?;
         let (engines, limits) = (engines.clone(), config.limits.clone());
         loading.spawn(async move {
             let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
@@ -144,16 +175,12 @@ async fn load_all(engines: &Engines, cache: Option<&CodeCache>, config: &Config,
     Ok(loaded)
 }
 
-fn settings(guest: &GuestSource, cache: Option<&CodeCache>) -> Result<Settings> {
+fn settings(guest: &GuestSource, cache: Option<&CodeCache>, network: Option<&Network>) -> Result<Settings> {
     let config_json = serde_json::to_string(&guest.config.config)
         .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-    Ok(Settings {
-        name: guest.name.clone(),
-        config_json,
-        limits: call_limits(&guest.config.limits),
-        room: Room::default(),
-        cache: cache.cloned(),
-    })
+    let limits = call_limits(&guest.config.limits);
+    let room = room(guest, &limits, network)?;
+    Ok(Settings { name: guest.name.clone(), config_json, limits, room, cache: cache.cloned() })
 }
 
 fn call_limits(limits: &GuestLimits) -> CallLimits {
@@ -168,6 +195,13 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
         log_lines: limits.logs,
         progress: limits.progress,
         concurrency: limits.concurrency,
+        requests: limits.requests,
+        requests_at_once: limits.requests_at_once,
+        request_wall_ms: limits.request_wall.0,
+        request_connect_ms: limits.request_connect.0,
+        request_bytes: bytes(limits.request),
+        response_bytes: bytes(limits.response),
+        response_header_bytes: bytes(limits.response_headers),
         ..CallLimits::default()
     }
 }

@@ -13,6 +13,8 @@ pub mod dispatch;
 pub mod guest;
 pub mod host;
 pub mod identity;
+pub mod network;
+pub mod policy;
 pub mod registry;
 pub mod seal;
 pub mod tasks;

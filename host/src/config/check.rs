@@ -129,6 +129,13 @@ impl GuestLimits {
             or_none(count("logs", usize::try_from(self.logs).unwrap_or(usize::MAX))),
             or_none(count("progress", usize::try_from(self.progress).unwrap_or(usize::MAX))),
             count("concurrency", self.concurrency),
+            or_none(count("requests", usize::try_from(self.requests).unwrap_or(usize::MAX))),
+            count("requests_at_once", self.requests_at_once),
+            span("request_wall", self.request_wall),
+            span("request_connect", self.request_connect),
+            or_none(size("request", self.request)),
+            or_none(size("response", self.response)),
+            Bound { least: HEADER_BYTES_MIN, ..size("response_headers", self.response_headers) },
         ];
         within(&format!("guest.{guest}.limits"), &bounds)
     }
@@ -183,6 +190,12 @@ mod tests {
             ("guest.a.limits", "cpu", "\"721h\"", "at most 720h"),
             ("guest.a.limits", "output", "\"3GiB\"", "at most 2GiB"),
             ("guest.a.limits", "concurrency", "9223372036854775807", "at most 10000000"),
+            ("guest.a.limits", "requests_at_once", "9223372036854775807", "at most 10000000"),
+            ("guest.a.limits", "request_wall", "\"721h\"", "at most 720h"),
+            ("guest.a.limits", "request_connect", "\"0s\"", "must be more than 0"),
+            ("guest.a.limits", "request", "\"3GiB\"", "at most 2GiB"),
+            ("guest.a.limits", "response", "\"3GiB\"", "at most 2GiB"),
+            ("guest.a.limits", "response_headers", "\"4KiB\"", "at least 8KiB"),
         ] {
             let said = refusal(table, key, value);
             assert!(said.as_ref().is_some_and(|said| said.contains(most) && said.contains(key)), "{key} = {value}: {said:?}");

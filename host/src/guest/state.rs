@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use guesthouse_protocol::Identity;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use super::allowance::Allowance;
 use super::bindings::context::{LogLevel, ProgressError, RequestInfo};
@@ -15,6 +16,7 @@ use super::log::CallLog;
 use super::version::Guest;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
+use crate::capability::http::Outgoing;
 use crate::capability::wasi;
 
 /// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
@@ -75,6 +77,8 @@ pub(crate) struct State {
 struct Wasi {
     ctx: WasiCtx,
     table: ResourceTable,
+    http: WasiHttpCtx,
+    outgoing: Outgoing,
 }
 
 impl State {
@@ -106,16 +110,42 @@ impl State {
     pub(crate) fn callback_context(&mut self) -> Option<&mut (dyn CallContext + 'static)> {
         if self.in_callback { self.context.as_deref_mut() } else { None }
     }
+
+    /// Whether the running call has sent an HTTP request, or is about to: then it must not be run again.
+    pub(crate) fn went_out(&self) -> bool {
+        self.wasi.as_ref().is_some_and(|wasi| wasi.outgoing.went_out())
+    }
+
+    /// Another callback begins in this store, with HTTP requests of its own.
+    pub(crate) fn begin_requests(&mut self) {
+        if let Some(wasi) = &mut self.wasi {
+            wasi.outgoing.begin_call();
+        }
+    }
+
+    fn wasi(&mut self) -> &mut Wasi {
+        let State { wasi, log, guest, .. } = self;
+        wasi.get_or_insert_with(|| {
+            let mut table = ResourceTable::new();
+            table.set_max_capacity(guest.limits.handles);
+            let outgoing = Outgoing::new(&guest.name, guest.room.http.as_ref(), &guest.room.audit, &guest.limits);
+            Box::new(Wasi { ctx: wasi::context(log), table, http: WasiHttpCtx::new(), outgoing })
+        })
+    }
 }
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let State { wasi, log, guest, .. } = self;
-        let wasi = wasi.get_or_insert_with(|| {
-            let mut table = ResourceTable::new();
-            table.set_max_capacity(guest.limits.handles);
-            Box::new(Wasi { ctx: wasi::context(log), table })
-        });
+        let wasi = self.wasi();
         WasiCtxView { ctx: &mut wasi.ctx, table: &mut wasi.table }
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let principal = self.context.as_ref().and_then(|context| context.identity().principal);
+        let wasi = self.wasi();
+        wasi.outgoing.set_principal(principal);
+        WasiHttpCtxView { hooks: &mut wasi.outgoing, table: &mut wasi.table, ctx: &mut wasi.http }
     }
 }
