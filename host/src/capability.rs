@@ -15,7 +15,8 @@ use crate::guest::manifest::{CONTRACT, CONTRACT_VERSION, same_release_line};
 const WASI_VERSION: &str = "0.2.0";
 
 /// What is linked, for messages.
-pub(crate) const LINKED: &str = "guesthouse:mcp context and changes, and WASI 0.2 cli, clocks, filesystem, http (outgoing), io, random and sockets";
+pub(crate) const LINKED: &str =
+    "guesthouse:mcp context and changes, and WASI 0.2 cli, clocks, filesystem, http (outgoing), io, random and sockets";
 
 /// Whether `linker` has an interface of that name and version. Later releases of the same line are let through to the
 /// linker, which knows whether their functions are there.

@@ -162,7 +162,9 @@ mod tests {
             (secret("\"https://x.example\" = { header = \"x\" }"), ["https://x.example", "either `env` or `file`"]),
             (secret("\"https://x.example\" = { header = \"x\", env = \"A\", file = \"b\" }"), ["https://x.example", "either"]),
             (
-                secret("\"https://x.example\" = { header = \"x\", env = \"A\" }\n\"https://X.example:443\" = { header = \"y\", env = \"A\" }"),
+                secret(
+                    "\"https://x.example\" = { header = \"x\", env = \"A\" }\n\"https://X.example:443\" = { header = \"y\", env = \"A\" }",
+                ),
                 ["https://X.example:443", "twice"],
             ),
             ("[http]\nproxies = true".into(), ["proxies", ""]),

@@ -112,11 +112,13 @@ impl State {
     }
 
     /// Whether the running call has sent an HTTP request, or is about to: then it must not be run again.
+    #[expect(dead_code, reason = "for whoever runs a call again")]
     pub(crate) fn went_out(&self) -> bool {
         self.wasi.as_ref().is_some_and(|wasi| wasi.outgoing.went_out())
     }
 
     /// Another callback begins in this store, with HTTP requests of its own.
+    #[expect(dead_code, reason = "for whoever keeps instances")]
     pub(crate) fn begin_requests(&mut self) {
         if let Some(wasi) = &mut self.wasi {
             wasi.outgoing.begin_call();

@@ -184,7 +184,11 @@ fn absolute(origin: &Origin, path: &Uri) -> Result<Uri, Failure> {
 }
 
 /// Sends the request and waits for the header of the response. The connection goes on as long as what is returned with it.
-async fn exchange_on<B>(stream: Box<dyn Stream>, request: Request<B>, header_bytes: usize) -> Result<(Response<Incoming>, Running<()>), Failure>
+async fn exchange_on<B>(
+    stream: Box<dyn Stream>,
+    request: Request<B>,
+    header_bytes: usize,
+) -> Result<(Response<Incoming>, Running<()>), Failure>
 where
     B: hyper::body::Body<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
 {

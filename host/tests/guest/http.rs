@@ -15,7 +15,7 @@ use self::outside::{Outside, Server};
 async fn what_is_granted_arrives_and_its_answer_comes_back() {
     let server = Server::start().await;
     let outside = Outside::new(&[&server.grant("POST")]);
-    let ask = json!({ "method": "POST", "authority": server.authority(), "path": "/echo?q=1", "headers": { "x-mine": "yes" }, "bodyBytes": 10_000 });
+    let ask = json!({ "method": "POST", "authority": server.authority(), "path": "/echo?q=1", "headers": { "x-mine": "yes" }, "body_bytes": 10_000 });
     let answer = outside.send(ask).await;
     assert_eq!(answer["status"], 200, "{answer}");
     assert_eq!(answer["headers"]["x-server"], "here");
@@ -93,8 +93,8 @@ async fn a_guest_that_has_moved_to_the_threads_for_long_calls_goes_out_as_well()
     // Moves with its first turn; the threads that it moves to cannot do any input or output.
     let engines = Engines::new(EngineLimits { interactive_cpu_ms: 0, ..EngineLimits::default() }).unwrap();
     let outside = Outside { engines, ..Outside::new(&[&server.grant("")]) };
-    let ask = json!({ "authority": server.authority(), "path": "/big?3000000", "method": "POST", "bodyBytes": 100_000 });
+    let ask = json!({ "authority": server.authority(), "path": "/big?3000000", "method": "POST", "body_bytes": 100_000 });
     let answer = outside.send(ask).await;
-    assert_eq!((&answer["error"], &answer["bodyBytes"]), (&json!(null), &json!(3_000_000)));
+    assert_eq!((&answer["error"], &answer["body_bytes"]), (&json!(null), &json!(3_000_000)));
     assert_eq!(server.seen()[0].body_bytes, 100_000);
 }

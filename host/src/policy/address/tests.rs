@@ -108,7 +108,9 @@ fn everything_else_is_named() {
 
 #[test]
 fn ranges_are_read_or_refused_with_the_reason() {
-    for (text, shown) in [("10.0.0.0/8", "10.0.0.0/8"), ("fd00::/8", "fd00::/8"), ("::ffff:10.0.0.1", "10.0.0.1"), ("1.2.3.4/32", "1.2.3.4")] {
+    for (text, shown) in
+        [("10.0.0.0/8", "10.0.0.0/8"), ("fd00::/8", "fd00::/8"), ("::ffff:10.0.0.1", "10.0.0.1"), ("1.2.3.4/32", "1.2.3.4")]
+    {
         assert_eq!(Range::parse(text).unwrap().to_string(), shown);
     }
     for (text, part) in [

@@ -105,9 +105,12 @@ fn and_nothing_else() {
 #[test]
 fn one_of_many_patterns_is_enough() {
     let patterns = ["GET https://a.example", "POST https://b.example/x"];
-    for (request, allowed) in
-        [("GET https://a.example/", true), ("POST https://b.example/x", true), ("POST https://a.example/x", false), ("GET https://b.example/x", false)]
-    {
+    for (request, allowed) in [
+        ("GET https://a.example/", true),
+        ("POST https://b.example/x", true),
+        ("POST https://a.example/x", false),
+        ("GET https://b.example/x", false),
+    ] {
         assert_eq!(allows(&patterns, request), allowed, "{request}");
     }
 }

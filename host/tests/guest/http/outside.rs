@@ -220,7 +220,8 @@ async fn answer(request: Request<Incoming>, seen: Arc<Mutex<Vec<Seen>>>) -> Resu
         "/redirect" => response.status(302).header("location", query).body(full(Vec::new())),
         "/big" => response.body(full(vec![b'x'; query.parse().unwrap()])),
         // Without a length that would give it away.
-        "/endless" => response.body(StreamBody::new(futures_util::stream::repeat_with(|| Ok(Frame::data(Bytes::from_static(&[b'x'; 1024]))))).boxed_unsync()),
+        "/endless" => response
+            .body(StreamBody::new(futures_util::stream::repeat_with(|| Ok(Frame::data(Bytes::from_static(&[b'x'; 1024]))))).boxed_unsync()),
         "/headers" => response.header("x-long", "x".repeat(query.parse().unwrap())).body(full(Vec::new())),
         "/never" => std::future::pending().await,
         "/stalls" => {

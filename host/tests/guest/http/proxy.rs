@@ -98,7 +98,7 @@ async fn a_proxy_is_no_way_around_the_checks() {
         ("10.0.0.1", "HttpRequestDenied"),
         ("169.254.169.254", "HttpRequestDenied"),
         // The guest chooses the name, and nobody here knows where it leads.
-        ("unknown.test", "DnsError(DnsErrorPayload { rcode: None, info_code: None })"),
+        ("unknown.test", "DnsError(DnsErrorPayload { rcode: None, info-code: None })"),
     ] {
         let answer = outside.send(json!({ "authority": authority })).await;
         assert_eq!(answer["error"], error, "{authority}");

@@ -90,7 +90,7 @@ fn begin(ask: &Ask, target: &Target) -> Result<(FutureIncomingResponse, Fields),
     };
     request.set_scheme(Some(&scheme)).map_err(|()| "scheme")?;
     request.set_authority(Some(&target.authority)).map_err(|()| "authority")?;
-    request.set_path_with_query(target.path.as_deref()).map_err(|()| "path")?;
+    request.set_path_with_query(Some(target.path.as_deref().unwrap_or("/"))).map_err(|()| "path")?;
     let body = ask.body_bytes.map(|_| request.body()).transpose().map_err(|()| "body")?;
     let sent = request.headers();
     let options = ask.patience_ms.map(|ms| {
