@@ -99,13 +99,9 @@ impl hyper::body::Body for Body {
 
 /// What went wrong on a connection.
 pub(super) fn classify(error: &hyper::Error) -> Failure {
-    if error.is_incomplete_message() || error.is_body_write_aborted() || error.is_closed() || error.is_canceled() {
-        Failure::Incomplete
-    } else if error.source().is_some_and(|cause| cause.is::<std::io::Error>()) {
-        Failure::Incomplete
-    } else {
-        Failure::Protocol
-    }
+    let ended = error.is_incomplete_message() || error.is_body_write_aborted() || error.is_closed() || error.is_canceled();
+    let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
+    if ended || broken { Failure::Incomplete } else { Failure::Protocol }
 }
 
 /// The body of a request, which fails when it gets too long. Trailers are not sent: nobody expects them.
