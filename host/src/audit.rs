@@ -2,6 +2,10 @@
 //!
 //! An event names guest, capability and value (an origin, a path, a bucket), never payloads or secrets.
 
+mod journal;
+
+pub use journal::{Journal, Refusals};
+
 use std::sync::Arc;
 
 /// What happened.
@@ -17,6 +21,19 @@ pub enum What {
     Unloaded,
     /// A call failed for a reason that is not the guest's own error.
     Failed,
+}
+
+impl What {
+    /// The word that stands for it in the trail.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            What::Granted => "granted",
+            What::Refused => "refused",
+            What::Loaded => "loaded",
+            What::Unloaded => "unloaded",
+            What::Failed => "failed",
+        }
+    }
 }
 
 /// One event. Texts may be a guest's own words: whoever writes them down cleans and cuts them.
@@ -42,17 +59,23 @@ pub trait Sink: Send + Sync + 'static {
 
 /// A handle on the trail, cheap to clone. The default one leads nowhere.
 #[derive(Clone, Default)]
-pub struct Audit(Option<Arc<dyn Sink>>);
+pub struct Audit(Vec<Arc<dyn Sink>>);
 
 impl Audit {
     /// A trail that ends in `sink`.
     pub fn to(sink: Arc<dyn Sink>) -> Self {
-        Self(Some(sink))
+        Self(vec![sink])
+    }
+
+    /// The same, which ends in `sink` as well.
+    pub fn and(mut self, sink: Arc<dyn Sink>) -> Self {
+        self.0.push(sink);
+        self
     }
 
     /// Notes an event.
     pub fn record(&self, event: &Event<'_>) {
-        if let Some(sink) = &self.0 {
+        for sink in &self.0 {
             sink.record(event);
         }
     }
@@ -60,6 +83,6 @@ impl Audit {
 
 impl std::fmt::Debug for Audit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Audit").field(&self.0.is_some()).finish()
+        f.debug_tuple("Audit").field(&self.0.len()).finish()
     }
 }

@@ -1,6 +1,7 @@
 //! Turns a Cargo, Go or npm project into a component: detects the kind of project and hands it to its builder.
 
 mod componentize;
+mod declare;
 mod go;
 mod inputs;
 mod js;
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+
+use crate::policy::Declaration;
 
 /// The languages whose projects can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,11 +213,12 @@ pub fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result<Built>
     .with_context(|| format!("cannot build {}", project.dir.display()))
 }
 
-/// Writes the component where the project keeps it: in one step, so that a watcher or a reader never sees half a file, and
+/// Writes the component, with its declaration, where the project keeps it: in one step, so that a watcher or a reader never sees half a file, and
 /// only when it differs, so that nobody reloads what has not changed.
-pub fn finish(project: &Project, bytes: &[u8]) -> anyhow::Result<Built> {
+pub fn finish(project: &Project, mut bytes: Vec<u8>, declaration: &Declaration) -> anyhow::Result<Built> {
+    declare::write(&mut bytes, declaration)?;
     let component = project.component();
-    let changed = replace_if_changed(&component, bytes)?;
+    let changed = replace_if_changed(&component, &bytes)?;
     Ok(Built { component, changed })
 }
 

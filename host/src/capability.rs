@@ -2,7 +2,9 @@
 
 pub mod changes;
 pub mod context;
+pub mod filesystem;
 pub mod http;
+pub mod keyvalue;
 pub mod wasi;
 
 use wasmtime::Engine;
@@ -14,9 +16,11 @@ use crate::guest::manifest::{CONTRACT, CONTRACT_VERSION, same_release_line};
 /// The release line of WASI that is linked.
 const WASI_VERSION: &str = "0.2.0";
 
+/// The one version of `wasi:keyvalue`: a draft is like no other.
+const KEYVALUE_VERSION: &str = "0.2.0-draft";
+
 /// What is linked, for messages.
-pub(crate) const LINKED: &str =
-    "guesthouse:mcp context and changes, and WASI 0.2 cli, clocks, filesystem, http (outgoing), io, random and sockets";
+pub(crate) const LINKED: &str = "guesthouse:mcp context and changes, WASI 0.2 cli, clocks, filesystem, http (outgoing), io, random and sockets, and wasi:keyvalue 0.2.0-draft";
 
 /// Whether `linker` has an interface of that name and version. Later releases of the same line are let through to the
 /// linker, which knows whether their functions are there.
@@ -27,6 +31,7 @@ pub(crate) fn links(package: &str, interface: &str, version: &str) -> bool {
             same_release_line(version, WASI_VERSION)
         }
         "wasi:http" => matches!(interface, "types" | "outgoing-handler") && same_release_line(version, WASI_VERSION),
+        "wasi:keyvalue" => matches!(interface, "store" | "atomics" | "batch") && version == KEYVALUE_VERSION,
         _ => false,
     }
 }
@@ -38,5 +43,7 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     changes::add_to_linker(&mut linker)?;
     wasi::add_to_linker(&mut linker)?;
     http::add_to_linker(&mut linker)?;
+    filesystem::add_to_linker(&mut linker)?;
+    keyvalue::add_to_linker(&mut linker)?;
     Ok(linker)
 }

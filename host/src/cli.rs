@@ -2,11 +2,16 @@
 //!
 //! Standard output belongs to results and to the stdio transport; everything said to a person goes to standard error.
 
+mod add;
 mod build;
 mod call;
+mod grants;
 mod inspect;
+mod remove;
 mod run;
 mod serve;
+mod status;
+mod token;
 mod up;
 
 use anyhow::{Context, Result};
@@ -39,10 +44,18 @@ enum Command {
     Run(run::Run),
     /// Build a Cargo, Go or npm project into a component.
     Build(build::Build),
+    /// Add a component to a guesthouse.toml, with what it wants to be granted.
+    Add(add::Add),
+    /// Take a guest out of a guesthouse.toml.
+    Remove(remove::Remove),
     /// Tell what a component exports, imports and offers, without running its handlers.
     Inspect(inspect::Inspect),
+    /// Tell how a running host and its guests are.
+    Status(status::Status),
     /// Call one tool of a component and print the result.
     Call(call::Call),
+    /// Make a bearer token for a caller, and the entry by which the host knows it.
+    Token(token::Token),
 }
 
 /// Keys of `[server]` that can be given as flags.
@@ -99,7 +112,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(command) => block_on(command.run()),
         Command::Run(command) => block_on(command.run()),
         Command::Build(command) => command.run(),
+        Command::Token(command) => command.run(),
+        Command::Add(command) => command.run(),
+        Command::Remove(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),
+        Command::Status(command) => block_on(command.run()),
         Command::Call(command) => block_on(command.run()),
     }
 }

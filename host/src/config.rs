@@ -3,20 +3,26 @@
 //! Everything here is a plain value with a finite default. An unknown key is an error that names the key, and
 //! every flag of the command line is one of these keys in kebab case.
 
+pub mod admin;
+pub mod auth;
 mod check;
 pub mod discover;
+pub mod edit;
 pub mod grants;
 pub mod http;
+mod limits;
 pub mod paths;
 pub mod seal;
+pub mod storage;
 pub mod streams;
 pub mod tasks;
 pub mod units;
 
-use crate::guest::CallLimits;
+use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
 use indexmap::IndexMap;
+pub use limits::GuestLimits;
 use seal::SealConfig;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -42,6 +48,12 @@ pub struct Config {
     pub seal: SealConfig,
     /// How guests' HTTP requests go out.
     pub http: http::HttpConfig,
+    /// Who may call over HTTP.
+    pub auth: auth::AuthConfig,
+    /// Where what outlives a call is saved.
+    pub storage: storage::StorageConfig,
+    /// How the host is watched.
+    pub admin: AdminConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -134,6 +146,8 @@ pub struct Limits {
     pub requests: usize,
     /// Most requests in flight on one stdio or in-process connection, or in one session.
     pub requests_per_peer: usize,
+    /// Most requests in flight of one principal, over all its connections; see [`auth::AuthConfig::cap`] where the key is absent.
+    pub requests_per_principal: Option<usize>,
     /// How long a client may take to send an HTTP request's header section, counted from the end of the one before: so
     /// also how long a connection may be idle. Clients that keep connections for later rely on more than a minute.
     pub header_time: Span,
@@ -153,8 +167,10 @@ pub struct Limits {
     pub entries: usize,
     /// Largest JSON Schema of a tool.
     pub schema: Size,
-    /// Frames (progress, log messages) that may wait for one slow client.
+    /// Responses, and as many frames (progress, log messages), that may wait for one slow client.
     pub queue: usize,
+    /// The same in bytes. One that is larger waits alone.
+    pub queue_bytes: Size,
     /// How long a client may take to answer the questions of one round, in the handshake era.
     pub question_time: Span,
     /// Most rounds of questions of one call.
@@ -175,6 +191,7 @@ impl Default for Limits {
             connections: 4_096,
             requests: 4_096,
             requests_per_peer: 256,
+            requests_per_principal: None,
             header_time: Span(75_000),
             body_time: Span(30_000),
             write_time: Span(60_000),
@@ -185,6 +202,7 @@ impl Default for Limits {
             entries: 10_000,
             schema: Size(256 << 10),
             queue: 64,
+            queue_bytes: Size(8 << 20),
             question_time: Span(600_000),
             question_rounds: 8,
             questions_per_peer: 64,
@@ -213,69 +231,6 @@ pub struct GuestConfig {
     pub limits: GuestLimits,
 }
 
-/// Table `[guest.<name>.limits]`: bounds of one guest's calls.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GuestLimits {
-    /// Linear memory of one instance, in all.
-    pub memory: Size,
-    /// Processor time of one call.
-    pub cpu: Span,
-    /// Time of one call by the clock.
-    pub wall: Span,
-    /// The same of a call that runs as a task. Its processor time grows in proportion.
-    pub task: Span,
-    /// What one call may return, in all.
-    pub output: Size,
-    /// Elements of all tables of one instance.
-    pub table: usize,
-    /// Log messages and lines of output in one call.
-    pub logs: u32,
-    /// Progress reports in one call.
-    pub progress: u32,
-    /// Calls at the same time.
-    pub concurrency: usize,
-    /// HTTP requests in one call.
-    pub requests: u32,
-    /// HTTP requests at the same time, of all its calls together.
-    pub requests_at_once: usize,
-    /// Time of one HTTP request, from its beginning to the end of the response.
-    pub request_wall: Span,
-    /// Time to resolve the name of a host, and again to connect to it.
-    pub request_connect: Span,
-    /// Largest body of an HTTP request.
-    pub request: Size,
-    /// Largest body of a response to one.
-    pub response: Size,
-    /// Largest header section of a response.
-    pub response_headers: Size,
-}
-
-impl Default for GuestLimits {
-    /// What a call may use by default is said in one place, with the limits that are enforced.
-    fn default() -> Self {
-        let limits = CallLimits::default();
-        Self {
-            memory: Size(limits.memory_bytes as u64),
-            cpu: Span(limits.cpu_ms),
-            wall: Span(limits.wall_ms),
-            task: Span(limits.task_wall_ms),
-            output: Size(limits.output_bytes as u64),
-            table: limits.table_elements,
-            logs: limits.log_lines,
-            progress: limits.progress,
-            concurrency: limits.concurrency,
-            requests: limits.requests,
-            requests_at_once: limits.requests_at_once,
-            request_wall: Span(limits.request_wall_ms),
-            request_connect: Span(limits.request_connect_ms),
-            request: Size(limits.request_bytes as u64),
-            response: Size(limits.response_bytes as u64),
-            response_headers: Size(limits.response_header_bytes as u64),
-        }
-    }
-}
-
 impl Config {
     /// Reads a configuration file. Paths of guests in it are made relative to the file's folder.
     pub fn read(file: &Path) -> Result<Self> {
@@ -288,8 +243,11 @@ impl Config {
         for path in config.guest.values_mut().flat_map(|guest| guest.secrets.values_mut()).filter_map(|secret| secret.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
         config.http.resolve_paths(folder);
+        config.storage.resolve_paths(folder);
+        config.admin.resolve_paths(folder);
         Ok(config)
     }
 
@@ -310,11 +268,14 @@ impl Config {
             }
         }
         config.limits.check()?;
-        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name))?;
+        config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name).and_then(|()| guest.grants.check(name)))?;
         config.guest.iter().try_for_each(|(name, guest)| http::check(name, guest))?;
         config.streams.check()?;
         config.seal.check()?;
+        config.auth.check()?;
         config.tasks.check()?;
+        config.storage.check()?;
+        config.admin.check()?;
         Ok(config)
     }
 }

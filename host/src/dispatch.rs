@@ -4,6 +4,7 @@
 //! that are asked once per version, and turns a guest's failure into the protocol's.
 
 mod cursor;
+mod frame;
 mod listen;
 mod lists;
 mod news;
@@ -11,9 +12,11 @@ mod questions;
 mod seat;
 mod tasks;
 mod tools;
+mod trace;
 mod validate;
 mod watch;
 
+pub use frame::{Backlog, Frame, FrameSender, Share};
 #[cfg(test)]
 pub(crate) use listen::pass_on;
 
@@ -27,49 +30,20 @@ use crate::seal::Sealer;
 use crate::seal::state::States;
 use crate::tasks::{MemoryStore, StoreLimits, Tasks};
 use guesthouse_protocol::model::{Capabilities, Reference, Reply, Request};
-use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RpcError};
+use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Method, NotFound, Outcome, RETRY_AFTER_S, RpcError};
 use news::{News, Voice};
 use seat::Seat;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tasks::Desk;
-use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use trace::Subject;
+use tracing::Instrument as _;
 use watch::Teller;
-
-/// When a client whose call found no room may come back, in seconds.
-const RETRY_AFTER_S: u32 = 1;
 
 /// Longest name or URI that is shown in the log, so that what went wrong with it is shown, too.
 const NAME_SHOWN_BYTES_MAX: usize = 256;
-
-/// A notification on its way to the client, ahead of the response of the call that sent it.
-pub struct Frame {
-    /// One JSON-RPC message, unframed.
-    pub message: bytes::Bytes,
-    /// Told when the message is on the wire; dropped if it never gets there. A message that nobody waits for any more is
-    /// not sent. None where nobody waits in the first place: such a message is always sent.
-    pub written: Option<oneshot::Sender<()>>,
-}
-
-impl Frame {
-    /// Whether the message is still to be sent.
-    pub fn is_wanted(&self) -> bool {
-        self.written.as_ref().is_none_or(|written| !written.is_closed())
-    }
-
-    /// Tells whoever waits that the message is on the wire.
-    pub fn written(self) {
-        if let Some(written) = self.written {
-            // Nobody waits any more if the call ended meanwhile.
-            let _ = written.send(());
-        }
-    }
-}
-
-/// Where a call's notifications go. Bounded: a slow client slows its own call down, and nothing else.
-pub type FrameSender = mpsc::Sender<Frame>;
 
 /// The caller's end of a call.
 #[derive(Clone, Default)]
@@ -130,6 +104,11 @@ impl Dispatcher {
         self.news.registry.load().view(endpoint).cloned()
     }
 
+    /// Tasks that are worked on now.
+    pub fn tasks_running(&self) -> usize {
+        self.desk.tasks.running()
+    }
+
     /// Where changes meet whoever listens.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.news.hub
@@ -142,10 +121,8 @@ impl Dispatcher {
         if !served.serves(call.request.method()) {
             return Err(Failure::MethodNotFound);
         }
-        let scope = Scope { dispatcher: self, endpoint, view: &view };
         let Call { request, context, reporter, .. } = call;
-        let quiet = || Seat::silent(context.clone());
-        let frames = || line.frames.clone();
+        let scope = Scope { dispatcher: self, endpoint, view: &view, identity: context.identity.clone() };
         match request {
             Request::Initialize(_) | Request::Discover => {
                 let mut profile = view.profile.clone();
@@ -155,12 +132,29 @@ impl Dispatcher {
             Request::ListTools { cursor } => scope.list_tools(cursor.as_deref()),
             Request::ListPrompts { cursor } => scope.list_prompts(cursor.as_deref()),
             Request::ListTemplates { cursor } => scope.list_templates(cursor.as_deref()),
-            Request::ListResources { cursor } => scope.list_resources(quiet, cursor.as_deref()).await,
-            Request::CallTool { name, arguments } => scope.call_tool(Seat::new(context, reporter, frames()), &name, arguments, &line).await,
-            Request::ReadResource { uri } => scope.read_resource(Seat::new(context, reporter, frames()), &uri).await,
-            Request::GetPrompt { name, arguments } => scope.get_prompt(Seat::new(context, reporter, frames()), &name, arguments).await,
+            Request::ListResources { cursor } => scope.list_resources(|| Seat::silent(context.clone()), cursor.as_deref()).await,
+            Request::CallTool { name, arguments } => {
+                let seat = Seat::new(context, reporter, line.frames.clone());
+                let span = seat.span(Subject::Tool(&name));
+                scope.call_tool(seat, &name, arguments, &line).instrument(span).await
+            }
+            Request::ReadResource { uri } => {
+                let seat = Seat::new(context, reporter, line.frames);
+                let span = seat.span(Subject::Resource(&uri));
+                scope.read_resource(seat, &uri).instrument(span).await
+            }
+            Request::GetPrompt { name, arguments } => {
+                let seat = Seat::new(context, reporter, line.frames);
+                let span = seat.span(Subject::Prompt(&name));
+                scope.get_prompt(seat, &name, arguments).instrument(span).await
+            }
             Request::Complete { reference, argument, value, resolved } => {
-                scope.complete(quiet(), reference, argument, value, resolved).await
+                let seat = Seat::silent(context);
+                let span = seat.span(match &reference {
+                    Reference::Prompt(name) => Subject::Prompt(name),
+                    Reference::Template(template) => Subject::Resource(template),
+                });
+                scope.complete(seat, reference, argument, value, resolved).instrument(span).await
             }
             Request::Subscribe { uri } => scope.subscribe(line.session.as_deref(), &uri).await,
             Request::Unsubscribe { uri } => scope.unsubscribe(line.session.as_deref(), &uri),
@@ -179,6 +173,8 @@ struct Scope<'a> {
     dispatcher: &'a Dispatcher,
     endpoint: &'a Endpoint,
     view: &'a View,
+    /// Who asks.
+    identity: Identity,
 }
 
 impl Scope<'_> {
@@ -286,8 +282,11 @@ fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Fa
         guest::Failure::Memory => internal(InternalKind::HandlerMemory, "ran out of memory"),
         guest::Failure::OutputTooLarge { .. } => internal(InternalKind::OutputTooLarge, "answered more than it may"),
         guest::Failure::StartFailed(_) => internal(InternalKind::HandlerStartFailed, "could not be started"),
+        guest::Failure::StateConflict => internal(InternalKind::StateConflict, "met with other calls that changed the same state"),
+        guest::Failure::NotSaved(_) => internal(InternalKind::HandlerError, "could not save its state"),
         guest::Failure::NotExported(_) => internal(InternalKind::HandlerError, "is not implemented"),
         guest::Failure::Busy => Failure::Busy { retry_after_s: RETRY_AFTER_S },
+        guest::Failure::TooMany => Failure::TooMany { retry_after_s: RETRY_AFTER_S },
     }
 }
 

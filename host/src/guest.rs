@@ -6,6 +6,7 @@
 //! protocol that clients speak.
 
 mod allowance;
+pub(crate) mod attempts;
 pub mod bindings;
 mod cache;
 mod calls;
@@ -13,10 +14,13 @@ mod engine;
 mod epoch;
 mod failure;
 mod limits;
+mod live;
 mod load;
 pub(crate) mod log;
 pub(crate) mod manifest;
+mod outcome;
 mod room;
+mod said;
 mod schedule;
 mod shares;
 mod state;

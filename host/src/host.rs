@@ -1,17 +1,27 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
+mod status;
+
+use crate::audit::{Audit, Event, Journal, Refusals, What};
+use crate::auth::{Authenticator, authenticator};
 use crate::capability::http::Http;
+use crate::capability::keyvalue::Shelf;
+use crate::config::admin::{AdminConfig, AuditTo};
+use crate::config::auth::AuthConfig;
 use crate::config::{Config, GuestConfig, GuestLimits, http, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
 use crate::network::{Network, SystemResolver};
+use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry, load};
+use crate::storage::{Quota, Storage};
+use crate::telemetry::Telemetry;
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use std::time::Instant;
 use tokio::task::JoinSet;
 
 /// Compiled code that is kept on disk; the oldest goes first.
@@ -52,8 +62,17 @@ pub struct Shared {
     pub dispatcher: Dispatcher,
     /// As it was when the host started.
     pub config: Config,
-    /// One permit for each request in flight, over all connections.
-    pub requests: Arc<Semaphore>,
+    /// The requests in flight, over all connections.
+    pub requests: Requests,
+    /// Tells who calls over HTTP, where callers have to prove it.
+    pub auth: Option<Box<dyn Authenticator>>,
+    /// What is counted.
+    pub telemetry: Telemetry,
+    /// Where uses, refusals and failures are noted.
+    pub audit: Audit,
+    /// Why guests that were asked for are not served, by name.
+    not_served: Vec<(String, String)>,
+    started: Instant,
 }
 
 impl Host {
@@ -63,12 +82,42 @@ impl Host {
         let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
+        let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
+        let storage = Storage::new(&config.storage);
         let network = network(&config, &guests)?;
-        let loaded = load_all(&engines, cache.as_ref(), &config, network.as_ref(), guests).await?;
+        let loading = Loading {
+            engines: &engines,
+            cache: cache.as_ref(),
+            config: &config,
+            telemetry: &telemetry,
+            audit: &audit,
+            storage: &storage,
+            network: network.as_ref(),
+        };
+        let Served { loaded, not_served } = loading.all(guests).await?;
+        open_if_needed(&storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
-        let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { shared: Arc::new(Shared { dispatcher, config, requests }) })
+        let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
+        let started = Instant::now();
+        let shared = Arc::new(Shared { dispatcher, config, requests, auth, telemetry, audit, not_served, started });
+        status::observe(&shared);
+        Ok(Self { shared })
+    }
+
+    /// How it is to be watched.
+    pub fn admin_config(&self) -> &AdminConfig {
+        &self.shared.config.admin
+    }
+
+    /// What is counted.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.shared.telemetry
+    }
+
+    /// How the host and its guests are, as `guesthouse status` shows it.
+    pub fn status(&self) -> serde_json::Value {
+        status::of(&self.shared)
     }
 
     /// What is served, by name.
@@ -84,6 +133,14 @@ impl Host {
 
     /// Serves over HTTP until `stop` resolves; then calls in flight get their time to finish.
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        if self.shared.auth.is_none()
+            && let Ok(address) = listener.local_addr()
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(
+                "whoever reaches {address} may call; tokens in the table [auth] change that (`guesthouse token NAME` makes one)"
+            );
+        }
         transport::http::serve(self.shared.clone(), listener, stop).await
     }
 
@@ -118,6 +175,99 @@ fn code_cache() -> Option<CodeCache> {
         .ok()
 }
 
+/// The audit trail that the configuration asks for. Refusals are said in the log in any case.
+fn trail(config: &Config) -> Result<Audit> {
+    let log = Audit::to(Arc::new(Refusals));
+    Ok(match config.admin.audit() {
+        AuditTo::Nowhere => log,
+        AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),
+        AuditTo::File(file) => log.and(Arc::new(Journal::open(&file)?)),
+    })
+}
+
+/// What loading guests takes.
+struct Loading<'a> {
+    engines: &'a Engines,
+    cache: Option<&'a CodeCache>,
+    config: &'a Config,
+    telemetry: &'a Telemetry,
+    audit: &'a Audit,
+    storage: &'a Storage,
+    /// There if some guest may send requests.
+    network: Option<&'a Network>,
+}
+
+/// What came of it.
+struct Served {
+    loaded: Vec<Arc<Loaded>>,
+    /// The others: name and reason.
+    not_served: Vec<(String, String)>,
+}
+
+impl Loading<'_> {
+    /// Loads all guests side by side, since each may have to be compiled.
+    async fn all(&self, guests: Vec<GuestSource>) -> Result<Served> {
+        let total = guests.len();
+        let mut loading = JoinSet::new();
+        for guest in guests {
+            let settings = self.settings(&guest)?;
+            let (engines, limits) = (self.engines.clone(), self.config.limits.clone());
+            loading.spawn(async move {
+                let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
+                loaded.with_context(|| format!("guest `{}`", guest.name)).map_err(|error| (guest.name, error))
+            });
+        }
+        let mut served = Served { loaded: Vec::new(), not_served: Vec::new() };
+        while let Some(outcome) = loading.join_next().await {
+            match outcome.context("loading a guest stopped unexpectedly")? {
+                Ok(guest) => {
+                    self.note(What::Loaded, &guest.name, guest.version.digest());
+                    served.loaded.push(Arc::new(guest));
+                }
+                Err((name, error)) => {
+                    let reason = clean(&format!("{error:#}"), ERROR_BYTES_MAX);
+                    self.note(What::Unloaded, &name, &reason);
+                    served.not_served.push((name, reason));
+                }
+            }
+        }
+        if served.loaded.is_empty() {
+            let reasons: Vec<&str> = served.not_served.iter().map(|(_, reason)| reason.as_str()).collect();
+            return Err(anyhow!("no guest could be loaded: {}", reasons.join("; ")));
+        }
+        for (_, reason) in &served.not_served {
+            tracing::error!("a guest is not served ({} of {total} are): {reason}", served.loaded.len());
+        }
+        Ok(served)
+    }
+
+    fn note(&self, what: What, guest: &str, value: &str) {
+        self.audit.record(&Event { what, guest, subject: "version", value, principal: None });
+    }
+
+    fn settings(&self, guest: &GuestSource) -> Result<Settings> {
+        let config_json = serde_json::to_string(&guest.config.config)
+            .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
+        let limits = call_limits(&guest.config.limits, &self.config.auth);
+        let http = self.network.map(|network| outgoing(guest, network, &limits)).transpose()?.flatten();
+        Ok(Settings {
+            name: guest.name.clone(),
+            config_json,
+            limits,
+            grants: guest.config.grants.clone(),
+            room: Room {
+                audit: self.audit.clone(),
+                env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
+                http,
+                state: Some(shelf(&guest.config.limits, self.storage)),
+                ..Room::default()
+            },
+            figures: self.telemetry.of_guest(&guest.name),
+            cache: self.cache.cloned(),
+        })
+    }
+}
+
 /// What guests' HTTP requests go out through, if any guest may send some.
 fn network(config: &Config, guests: &[GuestSource]) -> Result<Option<Network>> {
     if guests.iter().all(|guest| guest.config.grants.http.is_empty()) {
@@ -128,62 +278,34 @@ fn network(config: &Config, guests: &[GuestSource]) -> Result<Option<Network>> {
     Ok(Some(network))
 }
 
-/// What a guest finds in its room.
-fn room(guest: &GuestSource, limits: &CallLimits, network: Option<&Network>) -> Result<Room> {
+/// Where a guest's requests may go, and what is added to them.
+fn outgoing(guest: &GuestSource, network: &Network, limits: &CallLimits) -> Result<Option<Arc<Http>>> {
     let patterns = http::patterns(&guest.name, &guest.config)?;
-    let http = match network {
-        Some(network) if !patterns.is_empty() => {
-            Some(Arc::new(Http::new(network, patterns, http::secrets(&guest.name, &guest.config)?, limits)))
-        }
-        Some(_) | None => None,
-    };
-    Ok(Room { http, ..Room::default() })
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let secrets = http::secrets(&guest.name, &guest.config)?;
+    Ok(Some(Arc::new(Http::new(network, patterns, secrets, limits))))
 }
 
-/// Loads all guests side by side, since each may have to be compiled.
-async fn load_all(
-    engines: &Engines,
-    cache: Option<&CodeCache>,
-    config: &Config,
-    network: Option<&Network>,
-    guests: Vec<GuestSource>,
-) -> Result<Vec<Arc<Loaded>>> {
-    let total = guests.len();
-    let mut loading = JoinSet::new();
-    for guest in guests {
-        let settings = settings(&guest, cache, network)?;
-        let (engines, limits) = (engines.clone(), config.limits.clone());
-        loading.spawn(async move {
-            let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
-            loaded.with_context(|| format!("guest `{}`", guest.name))
-        });
+fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
+    Shelf {
+        storage: storage.clone(),
+        quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
+        value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
     }
-    let mut loaded = Vec::new();
-    let mut failed = Vec::new();
-    while let Some(outcome) = loading.join_next().await {
-        match outcome.context("loading a guest stopped unexpectedly").flatten() {
-            Ok(guest) => loaded.push(Arc::new(guest)),
-            Err(error) => failed.push(clean(&format!("{error:#}"), ERROR_BYTES_MAX)),
-        }
-    }
-    if loaded.is_empty() {
-        return Err(anyhow!("no guest could be loaded: {}", failed.join("; ")));
-    }
-    for error in failed {
-        tracing::error!("a guest is not served ({} of {total} are): {error}", loaded.len());
-    }
-    Ok(loaded)
 }
 
-fn settings(guest: &GuestSource, cache: Option<&CodeCache>, network: Option<&Network>) -> Result<Settings> {
-    let config_json = serde_json::to_string(&guest.config.config)
-        .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-    let limits = call_limits(&guest.config.limits);
-    let room = room(guest, &limits, network)?;
-    Ok(Settings { name: guest.name.clone(), config_json, limits, room, cache: cache.cloned() })
+/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
+/// guests save nothing does not touch it.
+async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()> {
+    if loaded.iter().any(|guest| guest.version.uses_state()) {
+        storage.open().await?;
+    }
+    Ok(())
 }
 
-fn call_limits(limits: &GuestLimits) -> CallLimits {
+fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
     let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
     CallLimits {
         wall_ms: limits.wall.0,
@@ -202,6 +324,7 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
         request_bytes: bytes(limits.request),
         response_bytes: bytes(limits.response),
         response_header_bytes: bytes(limits.response_headers),
+        per_principal: auth.cap(limits.concurrency, limits.per_principal),
         ..CallLimits::default()
     }
 }

@@ -1,6 +1,6 @@
 //! Who calls, where the host knows it without asking.
 
-use guesthouse_protocol::Identity;
+pub use guesthouse_protocol::Identity;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 

@@ -2,7 +2,9 @@
 //!
 //! Embedders start a [`host::Host`] from components and serve it, or connect to it in process.
 
+pub mod admin;
 pub mod audit;
+pub mod auth;
 pub mod build;
 pub mod capability;
 pub mod changes;
@@ -15,7 +17,10 @@ pub mod host;
 pub mod identity;
 pub mod network;
 pub mod policy;
+pub mod principals;
 pub mod registry;
 pub mod seal;
+pub mod storage;
 pub mod tasks;
+pub mod telemetry;
 pub mod transport;

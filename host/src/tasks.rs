@@ -90,6 +90,11 @@ impl Tasks {
         Ok(task)
     }
 
+    /// How many are worked on.
+    pub fn running(&self) -> usize {
+        self.lock().by_task.len()
+    }
+
     /// Whether another task may occupy that guest, of whose places tasks may have so many.
     pub fn has_place(&self, guest: &str, places: usize) -> bool {
         self.lock().by_task.values().filter(|run| *run.guest == *guest).count() < places

@@ -1,16 +1,21 @@
 //! Integration tests: the whole host, over every transport.
 
+mod admin;
 mod apps;
 mod changes;
 mod cli;
 mod dispatch;
 mod faults;
+mod folders;
 mod fuzz_seeds;
+mod grants;
+mod identity;
 mod limits;
 mod matrix;
 mod questions;
 mod rules;
 mod samples;
+mod state;
 mod support;
 mod tasks;
 mod tidy;

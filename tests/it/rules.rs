@@ -61,6 +61,63 @@ async fn a_cursor_leads_through_its_own_list_and_through_no_other() {
 }
 
 #[tokio::test]
+async fn a_guests_own_page_is_cut_and_nothing_of_it_is_lost() {
+    let guests = || vec![source("tests/guests/changing"), source("tests/guests/conformance"), source(TEXTKIT)];
+    for (page, guest) in [(1, None), (2, None), (4, None), (7, None), (500, None), (2, Some("conformance")), (3, Some("changing"))] {
+        let mut config = Config::default();
+        config.limits.page = page;
+        let host = Host::start(config, guests()).await.unwrap();
+        let (mut uris, mut cursor, mut pages) = (Vec::new(), None::<String>, 0);
+        loop {
+            let answer = listed(&host, guest, "resources/list", cursor.as_deref()).await;
+            let resources = answer["result"]["resources"].as_array().unwrap();
+            assert!(resources.len() <= page && !resources.is_empty(), "{page}: {answer}");
+            uris.extend(resources.iter().map(|resource| resource["uri"].as_str().unwrap().to_owned()));
+            pages += 1;
+            cursor = answer["result"]["nextCursor"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let all = uris.len();
+        assert_eq!((all, pages), (if guest.is_some() { 3 } else { 7 }, all.div_ceil(page)), "{uris:?}");
+        uris.sort();
+        uris.dedup();
+        assert_eq!(uris.len(), all, "a resource comes again");
+    }
+}
+
+#[test]
+fn a_guest_and_the_log_call_a_call_by_the_same_id() {
+    let mut child = Command::new(PROGRAM)
+        .arg("run")
+        .arg(component(HOSTILE))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for (id, tool) in [(1, "context"), (2, "internal"), (3, "context")] {
+        let mut message = modern("tools/call");
+        message["id"] = id.into();
+        message["params"]["name"] = tool.into();
+        message["params"]["arguments"] = json!({});
+        writeln!(input, "{message}").unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    let line = log.lines().find(|line| line.contains("internal")).unwrap_or_else(|| panic!("{log}"));
+    let id = line.split_once("call{id=").and_then(|(_, rest)| rest.split_once(" tool=\"internal\" guest=\"")).map(|(id, _)| id);
+    let id = id.unwrap_or_else(|| panic!("{line}"));
+    let answers = String::from_utf8_lossy(&output.stdout);
+    let told: Vec<&str> = answers.split("Some(\\\"").skip(1).filter_map(|rest| rest.split_once('\\')).map(|(id, _)| id).collect();
+    assert_eq!(told.len(), 2, "{answers}");
+    assert!(told[0] != told[1] && !told.contains(&id), "{id} {told:?}");
+}
+
+#[tokio::test]
 async fn trace_context_reaches_the_guest() {
     let sound = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
     for era in [Era::Modern, Era::Handshake] {

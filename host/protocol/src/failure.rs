@@ -8,6 +8,9 @@ use crate::method::Method;
 use crate::model::{CallToolResult, Reply};
 use crate::revision::{Era, Revision};
 
+/// When a client may come back for whose call, questions or connection there is no room.
+pub const RETRY_AFTER_S: u32 = 1;
+
 /// How a call ended.
 pub type Outcome = Result<Reply, Failure>;
 
@@ -55,6 +58,11 @@ pub enum Failure {
     },
     /// No free permit.
     Busy {
+        /// When to come back, in seconds.
+        retry_after_s: u32,
+    },
+    /// The caller has too many calls running.
+    TooMany {
         /// When to come back, in seconds.
         retry_after_s: u32,
     },
@@ -226,6 +234,11 @@ pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> An
         Failure::Busy { retry_after_s } => {
             let (error, status) = busy(retry_after_s);
             Answer::Error { error, status, retry_after_s: Some(retry_after_s) }
+        }
+        Failure::TooMany { retry_after_s } => {
+            let data = json!({ "type": "too_many_calls", "retryAfterSeconds": retry_after_s });
+            let error = RpcError::new(BUSY, "Too many calls of this caller are running", &data);
+            Answer::Error { error, status: 429, retry_after_s: Some(retry_after_s) }
         }
         Failure::Cancelled => Answer::Nothing,
     }

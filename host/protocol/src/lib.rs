@@ -41,7 +41,7 @@ pub mod subscription;
 
 pub use effect::{Call, CallContext, CallId, Effect, Identity, Outgoing, PeerConfig, PeerLimits, TransportKind};
 pub use error::RpcError;
-pub use failure::{Failure, InternalKind, NotFound, Outcome, StateProblem};
+pub use failure::{Failure, InternalKind, NotFound, Outcome, RETRY_AFTER_S, StateProblem};
 pub use json::Json;
 pub use message::{Incoming, Message, ParseLimits, Refusal, RequestId};
 pub use method::Method;

@@ -316,10 +316,7 @@ impl Peer {
     }
 
     fn unknown_id(&self) -> UnknownId {
-        match self.revision() {
-            Some(revision) if !revision.omits_unknown_id() => UnknownId::Null,
-            Some(_) | None => UnknownId::Omitted,
-        }
+        UnknownId::of(self.revision())
     }
 
     fn next_number(&mut self) -> u64 {

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use wasmparser::{Parser, Payload};
 
+use super::declare::{About, declaration, place};
 use super::world::{CONTRACT_PACKAGE, world};
 use super::{Adapter, BuildContext, Built, Project, Tool, embed_world, encode, finish};
 
@@ -19,13 +20,14 @@ const WORLD: &str = "go-guest";
 
 /// Builds a Go project. Go's own cache makes a build without changes cheap, so nothing more is remembered.
 pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result<Built> {
+    let declaration = declaration(project, About::default(), &place(project.dir.join("go.mod"), "the module"))?;
     let work = project.work_dir();
     std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
     let core_file = work.join("core.wasm");
     ctx.say(format_args!("go build {}", project.dir.display()));
     ctx.run(&mut compile(&project.dir, &core_file), &GO)?;
     let core = std::fs::read(&core_file).with_context(|| format!("go build left no {}", core_file.display()))?;
-    finish(project, &componentize(core)?)
+    finish(project, componentize(core)?, &declaration)
 }
 
 fn compile(dir: &Path, output: &Path) -> Command {

@@ -7,10 +7,14 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::declare::{About, declaration, place};
 use super::inputs::digest;
 use super::{BuildContext, Built, MissingTool, Project, Tool, finish, replace_if_changed, write_contract};
+use crate::policy::Wants;
+use crate::policy::declared::FORMAT;
 
 const NODE: Tool = Tool {
     name: "node",
@@ -22,12 +26,24 @@ const COMPILER: Tool = Tool { name: "the build program of @guesthouse/sdk", reme
 const NODE_MAJOR_MIN: u32 = 20;
 const SDK: &str = "@guesthouse/sdk";
 const WASI: &str = include_str!("js/wasi.wit");
+/// What `"guesthouse"` in `package.json` can be, besides the entry module alone.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    /// The entry module, relative to the project.
+    entry: Option<String>,
+    /// What the guest wants to be granted.
+    wants: Option<Wants>,
+}
+
 /// Where the entry module is looked for when `package.json` names none.
 const ENTRIES: [&str; 6] = ["src/server.ts", "src/server.js", "server.ts", "server.js", "index.ts", "index.js"];
 
 /// Builds a JavaScript project. The compiler's output differs from run to run, so it runs only if something that it reads did change.
 pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result<Built> {
     let package = read_package(&project.dir)?;
+    let settings = settings(&project.dir, &package)?;
+    let declaration = declaration(project, about(&package, &settings), &place(project.dir.join("package.json"), "guesthouse"))?;
     check_node()?;
     install(&project.dir, ctx)?;
     let sdk = find_sdk(&project.dir)?;
@@ -35,16 +51,19 @@ pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result
     if !sdk.components().any(|part| part.as_os_str() == "node_modules") {
         install(&sdk, ctx)?;
     }
-    let entry = entry_of(&project.dir, &package)?;
+    let entry = entry_of(&project.dir, &package, &settings)?;
     let work = project.work_dir();
     let wit = work.join("wit");
     write_contract(&wit)?;
     replace_if_changed(&wit.join("wasi.wit"), WASI.as_bytes())?;
 
     let stamp = work.join("inputs");
-    let inputs = digest(&[&project.dir, &sdk, &wit], &[env!("CARGO_PKG_VERSION"), &entry.to_string_lossy()])?;
+    // What is declared is in the project's folder, and changes with it; how it is written changes with the host.
+    let format = FORMAT.to_string();
+    let inputs = || digest(&[&project.dir, &sdk, &wit], &[env!("CARGO_PKG_VERSION"), &format, &entry.to_string_lossy()]);
     let component = project.component();
-    if component.is_file() && std::fs::read_to_string(&stamp).is_ok_and(|last| last == inputs) {
+    let now = inputs()?;
+    if component.is_file() && std::fs::read_to_string(&stamp).is_ok_and(|last| last == now) {
         return Ok(Built { component, changed: false });
     }
     ctx.say(format_args!("bundle and compile {}", project.dir.join(&entry).display()));
@@ -55,10 +74,9 @@ pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result
     let bytes = std::fs::read(&fresh).with_context(|| {
         format!("the build program left no component in {}; does a module end the process while it loads?", fresh.display())
     })?;
-    let built = finish(project, &bytes)?;
+    let built = finish(project, bytes, &declaration)?;
     // The program has written the guest's world, which is one of the things that it reads.
-    let inputs = digest(&[&project.dir, &sdk, &wit], &[env!("CARGO_PKG_VERSION"), &entry.to_string_lossy()])?;
-    replace_if_changed(&stamp, inputs.as_bytes())?;
+    replace_if_changed(&stamp, inputs()?.as_bytes())?;
     Ok(built)
 }
 
@@ -87,10 +105,23 @@ fn read_package(dir: &Path) -> anyhow::Result<Value> {
     Ok(package)
 }
 
-/// The entry module, relative to the project: `"guesthouse": "FILE"` or `{ "entry": "FILE" }`, else `main`, else a usual name.
-fn entry_of(dir: &Path, package: &Value) -> anyhow::Result<PathBuf> {
-    let ours = package.get("guesthouse");
-    let named = ours.and_then(Value::as_str).or_else(|| ours?.get("entry")?.as_str()).or_else(|| package.get("main")?.as_str());
+/// What `package.json` says of its guest: `"guesthouse": "FILE"`, or a table.
+fn settings(dir: &Path, package: &Value) -> anyhow::Result<Settings> {
+    match package.get("guesthouse") {
+        None => Ok(Settings::default()),
+        Some(Value::String(entry)) => Ok(Settings { entry: Some(entry.clone()), wants: None }),
+        Some(table) => Settings::deserialize(table).with_context(|| format!("{}: guesthouse", dir.join("package.json").display())),
+    }
+}
+
+fn about(package: &Value, settings: &Settings) -> About {
+    let text = |key: &str| package.get(key).and_then(Value::as_str).map(str::to_owned);
+    About { name: text("name"), version: text("version"), wants: settings.wants.clone() }
+}
+
+/// The entry module, relative to the project: the one that `"guesthouse"` names, else `main`, else a usual name.
+fn entry_of(dir: &Path, package: &Value, settings: &Settings) -> anyhow::Result<PathBuf> {
+    let named = settings.entry.as_deref().or_else(|| package.get("main")?.as_str());
     if let Some(name) = named {
         if !dir.join(name).is_file() {
             bail!("package.json names {name} as the guest's entry module, but there is no such file");
@@ -181,17 +212,36 @@ mod tests {
         for (package, entry) in cases {
             let dir = project(package, &["a.js", "b.js", "src/server.js"]);
             let package = serde_json::from_str(package).unwrap();
-            assert_eq!(entry_of(dir.path(), &package).unwrap(), Path::new(entry), "{package}");
+            let settings = settings(dir.path(), &package).unwrap();
+            assert_eq!(entry_of(dir.path(), &package, &settings).unwrap(), Path::new(entry), "{package}");
         }
     }
 
     #[test]
     fn an_entry_that_is_not_there_is_named() {
         let dir = project("{}", &[]);
-        let missing = entry_of(dir.path(), &serde_json::json!({ "main": "gone.js" })).unwrap_err().to_string();
+        let entry = |package: Value| entry_of(dir.path(), &package, &Settings::default()).unwrap_err().to_string();
+        let missing = entry(serde_json::json!({ "main": "gone.js" }));
         assert!(missing.contains("gone.js"), "{missing}");
-        let none = entry_of(dir.path(), &serde_json::json!({})).unwrap_err().to_string();
+        let none = entry(serde_json::json!({}));
         assert!(none.contains("src/server.js"), "{none}");
+    }
+
+    #[test]
+    fn what_package_json_says_of_the_guest_is_read_and_unknown_keys_are_named() {
+        let dir = Path::new("/p");
+        let package = serde_json::json!({ "name": "@me/notes", "version": "1.0.0", "guesthouse": { "wants": { "state": true } } });
+        let about = about(&package, &settings(dir, &package).unwrap());
+        assert_eq!((about.name.as_deref(), about.version.as_deref()), (Some("@me/notes"), Some("1.0.0")));
+        assert!(about.wants.unwrap().state.is_some());
+        for (ours, part) in [
+            (serde_json::json!({ "enrty": "a.js" }), "enrty"),
+            (serde_json::json!({ "wants": { "http": [{ "patern": "x" }] } }), "patern"),
+            (serde_json::json!(3), "guesthouse"),
+        ] {
+            let error = format!("{:#}", settings(dir, &serde_json::json!({ "guesthouse": ours })).unwrap_err());
+            assert!(error.contains("/p/package.json") && error.contains(part), "{error}");
+        }
     }
 
     #[test]

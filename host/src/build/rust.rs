@@ -7,8 +7,10 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
+use super::declare::{About, declaration, place};
 use super::toolchain::{self, Toolchain};
 use super::{Adapter, BuildContext, Built, Project, Tool, encode, finish};
+use crate::policy::Wants;
 
 const CARGO: Tool = Tool { name: "cargo", remedy: toolchain::RUSTC.remedy };
 
@@ -30,6 +32,7 @@ struct Metadata {
 #[derive(Deserialize)]
 struct Package {
     name: String,
+    version: String,
     manifest_path: PathBuf,
     targets: Vec<Target>,
     metadata: Option<PackageMetadata>,
@@ -53,6 +56,8 @@ struct Settings {
     /// Whether the guest uses WASI (clocks, files, the network) rather than the contract's functions alone.
     #[serde(default)]
     wasi: bool,
+    /// What the guest wants to be granted.
+    wants: Option<Wants>,
 }
 
 /// One line of cargo's JSON output.
@@ -71,6 +76,7 @@ struct Guest {
     /// Name of the library, which names the file.
     library: String,
     wasi: bool,
+    about: About,
     profile: Vec<(&'static str, &'static str)>,
 }
 
@@ -82,7 +88,9 @@ impl Guest {
 
 /// Builds a Rust project. Cargo knows best what is unchanged, so it is always asked.
 pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result<Built> {
-    let guest = inspect(&project.dir, ctx)?;
+    let mut guest = inspect(&project.dir, ctx)?;
+    let declaration =
+        declaration(project, std::mem::take(&mut guest.about), &place(guest.manifest.clone(), "[package.metadata.guesthouse]"))?;
     let toolchain = toolchain::find(&project.dir, guest.target(), ctx)?;
     let target_dir = target_dir(&ctx.cache_dir, &toolchain.key, &guest.library, &project.dir)?;
     ctx.say(format_args!("cargo build {}", project.dir.display()));
@@ -91,7 +99,7 @@ pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result
     let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let component = if guest.wasi { bytes } else { encode(&bytes, Adapter::None)? };
     refuse_without_exports(&component)?;
-    finish(project, &component)
+    finish(project, component, &declaration)
 }
 
 fn inspect(dir: &Path, ctx: &mut BuildContext) -> anyhow::Result<Guest> {
@@ -119,7 +127,13 @@ fn guest(metadata: &[u8], manifest: PathBuf, root_manifest: impl Fn(&Path) -> an
     };
     let settings = package.metadata.as_ref().and_then(|metadata| metadata.guesthouse.as_ref());
     let profile = profile_defaults(&root_manifest(&metadata.workspace_root)?)?;
-    Ok(Guest { library: library.name.replace('-', "_"), wasi: settings.is_some_and(|settings| settings.wasi), profile, manifest })
+    let about = About {
+        name: Some(package.name.clone()),
+        version: Some(package.version.clone()),
+        wants: settings.and_then(|settings| settings.wants.clone()),
+    };
+    let wasi = settings.is_some_and(|settings| settings.wasi);
+    Ok(Guest { library: library.name.replace('-', "_"), wasi, about, profile, manifest })
 }
 
 /// Those of our profile settings that the manifest leaves open.

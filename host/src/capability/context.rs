@@ -18,7 +18,10 @@ pub(crate) struct Progress {
     left: u32,
     per_s: u32,
     bucket: Bucket,
+    /// What the callback reported last, in this run of it.
     newest: f64,
+    /// What was sent last, in any run. A run that begins again comes by it without anybody's being told.
+    sent: f64,
     /// The newest report that found no room; it is sent when the call ends.
     kept: Option<Report>,
     /// Why nothing more is sent: the client did not ask for it, or is gone.
@@ -28,7 +31,14 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(limits: &CallLimits) -> Progress {
         let per_s = limits.progress_per_s;
-        Progress { left: limits.progress, per_s, bucket: Bucket::full(per_s), newest: f64::NEG_INFINITY, kept: None, refused: None }
+        let none = f64::NEG_INFINITY;
+        Progress { left: limits.progress, per_s, bucket: Bucket::full(per_s), newest: none, sent: none, kept: None, refused: None }
+    }
+
+    /// The callback begins again from the top, and reports again.
+    pub(crate) fn run_again(&mut self) {
+        self.newest = f64::NEG_INFINITY;
+        self.kept = None;
     }
 
     /// Sends a report, or keeps it where there are too many.
@@ -38,6 +48,10 @@ impl Progress {
         }
         if report.0 <= self.newest {
             return Err(ProgressError::NotIncreasing);
+        }
+        if report.0 <= self.sent {
+            self.newest = report.0;
+            return Ok(());
         }
         // The last one belongs to the end of the call.
         if self.left <= 1 || !self.bucket.take(self.per_s, Instant::now()) {
@@ -65,6 +79,7 @@ impl Progress {
             Ok(()) => {
                 self.kept = None;
                 self.newest = progress;
+                self.sent = progress;
                 self.left = self.left.saturating_sub(1);
             }
             Err(ProgressError::NotIncreasing) => {}
@@ -107,7 +122,7 @@ impl context::Host for View<'_> {
     }
 
     async fn log(&mut self, level: LogLevel, logger: Option<String>, data: String) {
-        if !self.0.log.take() {
+        if !self.0.log.take(data.as_bytes()) {
             return;
         }
         let line_bytes_max = self.0.log.line_bytes_max();
@@ -146,6 +161,59 @@ fn cut(mut text: String, bytes_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Identity;
+    use futures_util::future::{BoxFuture, ready};
+
+    /// A client that takes every report.
+    #[derive(Default)]
+    struct Client(Vec<f64>);
+
+    impl CallContext for Client {
+        fn request_info(&mut self) -> Option<RequestInfo> {
+            None
+        }
+
+        fn identity(&self) -> Identity {
+            Identity::default()
+        }
+
+        fn answer(&mut self, _: &str) -> Option<Result<String, RpcError>> {
+            None
+        }
+
+        fn state(&mut self) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn progress(&mut self, progress: f64, _: Option<f64>, _: Option<String>) -> BoxFuture<'_, Result<(), ProgressError>> {
+            self.0.push(progress);
+            Box::pin(ready(Ok(())))
+        }
+
+        fn log(&mut self, _: LogLevel, _: Option<String>, _: String) -> BoxFuture<'_, ()> {
+            Box::pin(ready(()))
+        }
+
+        fn change(&mut self, _: crate::guest::Change) {}
+    }
+
+    #[tokio::test]
+    async fn a_run_that_begins_again_reports_only_what_is_above_all_that_was_sent() {
+        let limits = CallLimits { progress: 5, ..CallLimits::default() };
+        let (mut client, mut progress) = (Client::default(), Progress::new(&limits));
+        let expected = [(1.0, true), (4.0, true), (3.0, false), (9.0, true), (10.0, true)];
+        for (report, increases) in expected {
+            assert_eq!(progress.report(&mut client, (report, None, None)).await.is_ok(), increases, "{report}");
+        }
+        progress.run_again();
+        // Within a run, reports increase, whether or not they are sent; there is room for one more, which the end is kept for.
+        for (report, increases) in [(2.0, true), (1.0, false), (10.0, true), (10.5, true), (11.0, true)] {
+            assert_eq!(progress.report(&mut client, (report, None, None)).await.is_ok(), increases, "{report}");
+        }
+        assert_eq!(client.0, [1.0, 4.0, 9.0, 10.0]);
+        progress.finish(&mut client).await;
+        assert_eq!(client.0, [1.0, 4.0, 9.0, 10.0, 11.0]);
+    }
 
     #[test]
     fn cut_keeps_whole_characters() {

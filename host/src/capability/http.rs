@@ -33,7 +33,9 @@ const AUDIT_BYTES_MAX: usize = 1_000;
 pub struct Http {
     network: Network,
     patterns: Patterns,
-    secrets: Vec<SecretHeader>,
+    /// What the component declares; absent where it declares nothing. A request has to be allowed by both.
+    declared: Option<Patterns>,
+    secrets: Arc<[SecretHeader]>,
     /// One for each request under way, of all calls together.
     permits: Arc<Semaphore>,
 }
@@ -42,7 +44,20 @@ impl Http {
     /// Grants what the patterns allow.
     pub fn new(network: &Network, patterns: Patterns, secrets: Vec<SecretHeader>, limits: &CallLimits) -> Self {
         let permits = Arc::new(Semaphore::new(limits.requests_at_once.min(Semaphore::MAX_PERMITS)));
-        Self { network: network.apart(), patterns, secrets, permits }
+        Self { network: network.apart(), patterns, declared: None, secrets: secrets.into(), permits }
+    }
+
+    /// The same for a component that declares this.
+    pub(crate) fn within(&self, declared: Option<Patterns>) -> Self {
+        let Self { network, patterns, secrets, permits, .. } = self;
+        Self { network: network.clone(), patterns: patterns.clone(), declared, secrets: secrets.clone(), permits: permits.clone() }
+    }
+
+    /// How a request is allowed; an error says why it is not.
+    fn allows(&self, ask: &Ask) -> Result<Allowed, &'static str> {
+        let allowed = self.patterns.allows(ask).ok_or("no grant allows it")?;
+        let declared = self.declared.as_ref().is_none_or(|declared| declared.allows(ask).is_some());
+        if declared { Ok(allowed) } else { Err("the component does not declare it") }
     }
 
     fn secrets_for<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a SecretHeader> {
@@ -76,8 +91,8 @@ impl Outgoing {
         self.notes.principal = principal;
     }
 
-    /// Another call begins in the same store, with requests of its own.
-    pub(crate) fn begin_call(&mut self) {
+    /// The call is over; another one in the same store has requests of its own.
+    pub(crate) fn end_call(&mut self) {
         self.left = self.limits.requests;
         self.went_out = false;
     }
@@ -101,8 +116,9 @@ impl Outgoing {
             Ok(ask) => ask,
             Err(why) => return refuse(&self.notes, &why, Error::HttpRequestDenied),
         };
-        let Some(allowed) = http.patterns.allows(&ask) else {
-            return refuse(&self.notes, "no grant allows it", Error::HttpRequestDenied);
+        let allowed = match http.allows(&ask) {
+            Ok(allowed) => allowed,
+            Err(why) => return refuse(&self.notes, why, Error::HttpRequestDenied),
         };
         if http.secrets_for(&ask.origin).any(|secret| request.headers().contains_key(secret.name())) {
             return refuse(&self.notes, "it sets a header that the host adds", Error::HttpRequestDenied);

@@ -1,4 +1,5 @@
-//! WASI 0.2 for guests: clocks and randomness are real, stdout and stderr go to the log, all else is empty.
+//! WASI 0.2 for guests: clocks and randomness are real, stdout and stderr go to the log, folders and variables are those
+//! that were granted, all else is empty.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,7 @@ use wasmtime_wasi::WasiCtx;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
+use crate::config::grants::Environment;
 use crate::guest::State;
 use crate::guest::log::{CallLog, Lines};
 
@@ -18,12 +20,13 @@ const RANDOM_BYTES_MAX: u64 = 1 << 20;
 /// Bytes that a guest may write to stdout or stderr at once.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// The context of a guest without grants. The absence of a line here is what keeps files, arguments, the
-/// environment, standard input and the network empty: wasmtime-wasi grants nothing by default.
-pub(crate) fn context(log: &Arc<CallLog>) -> WasiCtx {
+/// The context of a guest with these variables. The absence of a line here is what keeps arguments, standard input and the
+/// network empty: wasmtime-wasi grants nothing by default. Folders are `super::filesystem`'s.
+pub(crate) fn context(log: &Arc<CallLog>, env: &Environment) -> WasiCtx {
     WasiCtx::builder()
         .stdout(LogStream::new(log, "stdout"))
         .stderr(LogStream::new(log, "stderr"))
+        .envs(env.pairs())
         // Allowed but without addresses, sockets would still take file descriptors of the host.
         .allow_tcp(false)
         .allow_udp(false)

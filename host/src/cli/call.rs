@@ -1,5 +1,6 @@
 //! `guesthouse call`: calls one tool of a component, through the whole host, and prints the result.
 
+use super::grants::GrantFlags;
 use super::print;
 use super::run::single;
 use crate::config::Mode;
@@ -22,6 +23,8 @@ pub(super) struct Call {
     /// The arguments, a JSON object.
     #[arg(value_name = "JSON", default_value = "{}")]
     arguments: String,
+    #[command(flatten)]
+    grants: GrantFlags,
 }
 
 impl Call {
@@ -31,7 +34,7 @@ impl Call {
         if !arguments.is_object() {
             bail!("the arguments must be a JSON object such as {{\"text\": \"hello\"}}, not `{}`", self.arguments);
         }
-        let (mut config, guest) = single(&self.file)?;
+        let (mut config, guest) = single(&self.file, self.grants)?;
         // The client in this process speaks the modern era, whatever the operator serves to others.
         config.server.mode = Mode::Both;
         let name = guest.name.clone();

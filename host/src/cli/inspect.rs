@@ -1,12 +1,16 @@
 //! `guesthouse inspect`: what a component exports, imports and offers.
 //!
 //! Exports, imports and sizes are read from the file. Only the names of tools, prompts and templates need the guest's own
-//! list functions; they run in the sandbox, and `--static` leaves them out.
+//! list functions; they run in the sandbox, and `--static` leaves them out. What the component declares is shown beside what
+//! the configuration beside it grants, as `run` would.
 
+use super::grants::GrantFlags;
 use super::print;
-use super::run::single;
+use super::run::{configured, single};
+use crate::config::GuestConfig;
 use crate::guest::{Exports, Manifest, read_component};
 use crate::host::Host;
+use crate::policy::{self, Declaration, Row};
 use crate::registry::Loaded;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -34,15 +38,42 @@ impl Inspect {
         let bytes = read_component(&self.file)?;
         let manifest = Manifest::read(&bytes).map_err(|unfit| anyhow!("`{}` {unfit}", self.file.display()))?;
         let mut report = of_manifest(&self.file, &manifest);
-        if !self.only_static {
-            let (config, guest) = single(&self.file)?;
+        let (_, name, mut settings) = configured(&self.file)?;
+        let name = name.unwrap_or_default();
+        GrantFlags::default().apply([(name.as_str(), &mut settings)], true)?;
+        let rows = of_grants(&mut report, &name, &manifest, &settings);
+        if !self.only_static && report.get("refused").is_none() {
+            let (config, guest) = single(&self.file, GrantFlags::default())?;
             let host = Host::start(config, vec![guest]).await?;
             host.each_guest(|guest| of_guest(&mut report, guest));
+        }
+        if !self.json {
+            in_words(&mut report, manifest.declaration.as_ref(), &rows);
         }
         let text = if self.json { serde_json::to_string_pretty(&report)? } else { readable(&report) };
         print(text.trim_end())?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What is declared beside what is granted, and why the guest would be refused.
+fn of_grants(report: &mut Value, name: &str, manifest: &Manifest, settings: &GuestConfig) -> Vec<Row> {
+    let wants = manifest.wants();
+    let rows = policy::table(wants, &settings.grants);
+    report["declaration"] = json!(manifest.declaration);
+    report["grants"] = json!(rows);
+    report["instances"] = json!(policy::instance(wants, settings.instance));
+    let given = policy::effective(wants, &settings.grants);
+    if let Some(lack) = policy::lack(name, &manifest.imports, wants, &given) {
+        report["refused"] = format!("it {}; {}", lack.cause, lack.remedy).into();
+    }
+    rows
+}
+
+/// The same for people.
+fn in_words(report: &mut Value, declaration: Option<&Declaration>, rows: &[Row]) {
+    report["declaration"] = declaration.map_or("none".into(), |said| format!("{} {}", said.name, said.version).into());
+    report["grants"] = rows.iter().map(ToString::to_string).collect();
 }
 
 fn of_manifest(file: &Path, manifest: &Manifest) -> Value {

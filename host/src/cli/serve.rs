@@ -1,6 +1,7 @@
 //! `guesthouse serve`: serves the guests of a configuration file.
 
 use super::{ServerFlags, tell};
+use crate::admin;
 use crate::config::{Config, FILE_NAME};
 use crate::host::{GuestSource, Host};
 use anyhow::{Context, Result, anyhow, bail};
@@ -75,10 +76,24 @@ pub(super) fn announce(host: &Host, listener: Option<&TcpListener>) {
     }
 }
 
-/// Serves over HTTP where there is a listener, else on standard input and output, until told to stop.
+/// Serves over HTTP where there is a listener, else on standard input and output, until told to stop. A host that serves over
+/// HTTP can be watched meanwhile.
 pub(super) async fn until_stopped(host: Host, listener: Option<TcpListener>) -> Result<ExitCode> {
     match listener {
-        Some(listener) => host.serve_http(listener, stop_signal()?).await?,
+        Some(listener) => {
+            let address = listener.local_addr().context("cannot use the listening socket")?;
+            let watched = admin::Listeners::open(host.admin_config(), address)?;
+            if let Some(path) = watched.path() {
+                tracing::info!("the host answers on its admin socket {}", path.display());
+            }
+            if let Some(address) = watched.tcp_address() {
+                tell(&format!("Status and figures, for whoever has the token: http://{address}/status and /metrics"));
+            }
+            tokio::select! {
+                served = host.serve_http(listener, stop_signal()?) => served?,
+                () = admin::serve(host.clone(), watched) => {}
+            }
+        }
         None => host.serve_stdio(None, stop_signal()?).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,9 +1,10 @@
 //! `guesthouse up`: builds what a folder holds and serves it over HTTP.
 
+use super::grants::GrantFlags;
 use super::{ServerFlags, serve, tell};
 use crate::build::{self, BuildContext, MissingTool};
 use crate::config::discover::{Found, Source, discover};
-use crate::config::{Config, GuestConfig, Prefix, paths};
+use crate::config::{Config, Prefix, paths};
 use crate::host::{GuestSource, Host};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -22,6 +23,8 @@ pub(super) struct Up {
     stdio: bool,
     #[command(flatten)]
     server: ServerFlags,
+    #[command(flatten)]
+    grants: GrantFlags,
 }
 
 impl Up {
@@ -34,6 +37,11 @@ impl Up {
             tell(&format!("skipped: {reason}"));
         }
         let found = named(guests, &config, !skipped.is_empty())?;
+        for name in found.keys() {
+            config.guest.entry(name.clone()).or_default();
+        }
+        let granted = config.guest.iter_mut().filter(|(name, _)| found.contains_key(*name));
+        self.grants.apply(granted.map(|(name, guest)| (name.as_str(), guest)), skipped.is_empty())?;
         // A port that is taken is said before minutes are spent on building.
         let listener = if self.stdio { None } else { Some(serve::bind(config.server.listen)?) };
         let total = found.len() + skipped.len();
@@ -90,7 +98,7 @@ fn build_all(found: BTreeMap<String, Source>, config: &Config) -> Result<Vec<Gue
     let mut context = BuildContext::new(paths::cache()?, false);
     let mut guests = Vec::new();
     for (name, source) in found {
-        let settings = config.guest.get(&name).cloned().unwrap_or_else(GuestConfig::default);
+        let settings = config.guest.get(&name).cloned().unwrap_or_default();
         let file = match source {
             Source::File(file) => file,
             Source::Project(project) => match build::build(&project, &mut context) {

@@ -9,6 +9,8 @@ use anyhow::{Result, bail};
 const COUNT_MAX: u64 = 10_000_000;
 /// Largest size that can be held at once.
 const BYTES_MAX: u64 = 2 << 30;
+/// Most that one guest can save.
+const STATE_BYTES_MAX: u64 = 1 << 40;
 /// Longest duration: thirty days, well within what clocks can add.
 const TIME_MS_MAX: u64 = 30 * 24 * 3_600_000;
 /// Deepest JSON that is parsed without fear for the stack.
@@ -81,6 +83,11 @@ pub(super) fn or_none(bound: Bound) -> Bound {
     Bound { least: 0, ..bound }
 }
 
+/// For limits of a part of something of which there is that much.
+fn at_most(all: usize, bound: Bound) -> Bound {
+    Bound { most: bound.most.min(all as u64), ..bound }
+}
+
 /// Checks the values of one table.
 pub(super) fn within(table: &str, bounds: &[Bound]) -> Result<()> {
     bounds.iter().try_for_each(|bound| bound.check(table))
@@ -97,6 +104,7 @@ impl Limits {
             count("connections", self.connections),
             count("requests", self.requests),
             count("requests_per_peer", self.requests_per_peer),
+            at_most(self.requests, count("requests_per_principal", self.requests_per_principal.unwrap_or(self.requests))),
             span("header_time", self.header_time),
             span("body_time", self.body_time),
             span("write_time", self.write_time),
@@ -107,6 +115,7 @@ impl Limits {
             count("entries", self.entries),
             size("schema", self.schema),
             count("queue", self.queue),
+            size("queue_bytes", self.queue_bytes),
             span("question_time", self.question_time),
             or_none(count("question_rounds", usize::try_from(self.question_rounds).unwrap_or(usize::MAX))),
             or_none(count("questions_per_peer", self.questions_per_peer)),
@@ -136,6 +145,10 @@ impl GuestLimits {
             or_none(size("request", self.request)),
             or_none(size("response", self.response)),
             Bound { least: HEADER_BYTES_MIN, ..size("response_headers", self.response_headers) },
+            at_most(self.concurrency, count("per_principal", self.per_principal.unwrap_or(self.concurrency))),
+            or_none(count("keys", self.keys)),
+            or_none(size("value", self.value)),
+            or_none(Bound { most: STATE_BYTES_MAX, ..size("state", self.state) }),
         ];
         within(&format!("guest.{guest}.limits"), &bounds)
     }
@@ -157,7 +170,7 @@ mod tests {
             ["depth", "batch", "connections", "requests", "requests_per_peer", "sessions", "request_ids", "page", "entries", "queue"];
         let spans = ["header_time", "body_time", "write_time", "session_idle", "question_time"];
         let host = counts.map(|key| (key, "0")).into_iter().chain(spans.map(|key| (key, "\"0s\"")));
-        for (key, zero) in host.chain([("message", "0"), ("schema", "0")]) {
+        for (key, zero) in host.chain([("message", "0"), ("schema", "0"), ("queue_bytes", "0")]) {
             assert_eq!(refusal("limits", key, zero), Some(format!("`limits.{key}` must be more than 0")));
         }
         for (key, zero) in [("memory", "0"), ("cpu", "\"0s\""), ("wall", "\"0s\""), ("output", "0"), ("concurrency", "0")] {
@@ -196,6 +209,8 @@ mod tests {
             ("guest.a.limits", "request", "\"3GiB\"", "at most 2GiB"),
             ("guest.a.limits", "response", "\"3GiB\"", "at most 2GiB"),
             ("guest.a.limits", "response_headers", "\"4KiB\"", "at least 8KiB"),
+            ("guest.a.limits", "per_principal", "65", "at most 64"),
+            ("limits", "requests_per_principal", "4097", "at most 4096"),
         ] {
             let said = refusal(table, key, value);
             assert!(said.as_ref().is_some_and(|said| said.contains(most) && said.contains(key)), "{key} = {value}: {said:?}");

@@ -1,11 +1,10 @@
 //! `subscriptions/listen`: an acknowledgement, then what happens, until somebody ends it.
 
-use super::seat::deliver;
 use super::tasks::check_extension;
-use super::{FrameSender, Line, RETRY_AFTER_S, Scope};
+use super::{FrameSender, Line, Scope};
 use crate::changes::{Listener, Lists};
 use crate::tasks::Owner;
-use guesthouse_protocol::{CallContext, Failure, Filter, Outcome, Reply, Subscription};
+use guesthouse_protocol::{CallContext, Failure, Filter, Outcome, RETRY_AFTER_S, Reply, Subscription};
 use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -75,11 +74,11 @@ pub(crate) async fn pass_on(
     listen_time: Duration,
 ) -> Outcome {
     let gone = |()| Failure::Cancelled;
-    deliver(frames, subscription.acknowledged(honoured)).await.map_err(gone)?;
+    frames.deliver(subscription.acknowledged(honoured)).await.map_err(gone)?;
     let events = async {
         while let Some(event) = listener.next().await {
             // The next one waits until this one is on the wire; meanwhile, the same change waits only once.
-            deliver(frames, subscription.event(&event)).await?;
+            frames.deliver(subscription.event(&event)).await?;
         }
         Ok(())
     };
@@ -93,7 +92,7 @@ pub(crate) async fn pass_on(
         }
     };
     if let Some(message) = subscription.cancelled(reason) {
-        deliver(frames, message).await.map_err(gone)?;
+        frames.deliver(message).await.map_err(gone)?;
     }
     Ok(Reply::Empty)
 }

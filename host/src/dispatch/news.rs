@@ -112,6 +112,11 @@ impl News {
 }
 
 impl Voice {
+    /// The guest's name.
+    pub(super) fn guest(&self) -> &str {
+        &self.guest.name
+    }
+
     /// Passes on what a callback has announced. What the guest does not offer cannot change.
     pub(super) fn announce(&self, change: Change) {
         let Voice { news, guest } = self;

@@ -64,7 +64,7 @@ impl<'a> Scope<'a> {
             Some(token) => {
                 let opened = turn.bound(|to| self.dispatcher.states.open(to, token, now_s())).map_err(|refusal| match refusal {
                     Refusal::Problem(problem) => Failure::RequestState(problem),
-                    Refusal::Busy => Failure::Busy { retry_after_s: super::RETRY_AFTER_S },
+                    Refusal::Busy => Failure::Busy { retry_after_s: guesthouse_protocol::RETRY_AFTER_S },
                 })?;
                 turn.used = opened.used;
                 let mut rounds = opened.rounds;
@@ -116,7 +116,7 @@ impl Turn<'_> {
     /// Ends the turn. State that may be used once stays used, unless the run failed and so left no trace.
     pub(super) fn conclude(self, outcome: Outcome) -> Outcome {
         match (&outcome, self.used) {
-            (Err(Failure::Internal { .. } | Failure::Busy { .. } | Failure::Cancelled), _) | (_, None) => {}
+            (Err(Failure::Internal { .. } | Failure::Busy { .. } | Failure::TooMany { .. } | Failure::Cancelled), _) | (_, None) => {}
             (_, Some(used)) => used.keep(),
         }
         outcome

@@ -1,7 +1,8 @@
 //! What a guest learns of its request and may send while it runs: the dispatcher's side of `context` and `changes`.
 
+use super::FrameSender;
 use super::news::Voice;
-use super::{Frame, FrameSender};
+use super::trace::{self, CallNumber, Subject};
 use crate::convert;
 use crate::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use crate::guest::bindings::types::RpcError;
@@ -11,10 +12,11 @@ use futures_util::future::BoxFuture;
 use guesthouse_protocol::{CallContext, Identity, Reporter};
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tracing::Span;
 
 /// One call's seat at the table: who asks, and where its notifications go.
 pub(super) struct Seat {
+    number: CallNumber,
     context: CallContext,
     reporter: Option<Reporter>,
     frames: Option<FrameSender>,
@@ -28,7 +30,7 @@ pub(super) struct Seat {
 
 impl Seat {
     pub(super) fn new(context: CallContext, reporter: Reporter, frames: Option<FrameSender>) -> Self {
-        Self { context, reporter: Some(reporter), frames, voice: None, handover: None, reported: None }
+        Self { number: CallNumber::next(), context, reporter: Some(reporter), frames, voice: None, handover: None, reported: None }
     }
 
     /// What the protocol knows about the call, before the guest does.
@@ -38,7 +40,7 @@ impl Seat {
 
     /// A seat that can be asked and sends nothing.
     pub(super) fn silent(context: CallContext) -> Self {
-        Self { context, reporter: None, frames: None, voice: None, handover: None, reported: None }
+        Self { number: CallNumber::next(), context, reporter: None, frames: None, voice: None, handover: None, reported: None }
     }
 
     /// The seat of a call that is a task, or may become one.
@@ -47,31 +49,31 @@ impl Seat {
         self
     }
 
+    /// The span of the call, in which all of it is to happen, this seat's use included.
+    pub(super) fn span(&self, subject: Subject<'_>) -> Span {
+        trace::span(self.number, subject)
+    }
+
     /// The seat as the guest runtime takes it, for a call of the guest with that voice.
     pub(super) fn of(mut self, voice: Voice) -> guest::Caller {
+        trace::is_of(&Span::current(), voice.guest());
         self.voice = Some(voice);
         Some(Box::new(self))
     }
-}
-
-/// Sends a frame and waits until it is written. Errs if the client is gone.
-pub(super) async fn deliver(frames: &FrameSender, message: bytes::Bytes) -> Result<(), ()> {
-    let (written, on_the_wire) = oneshot::channel();
-    frames.send(Frame { message, written: Some(written) }).await.map_err(|_| ())?;
-    on_the_wire.await.map_err(|_| ())
 }
 
 impl Seat {
     /// Sends a notification ahead of the response; not once the call has become a task, since then the response is out.
     async fn send(&self, message: bytes::Bytes) -> Result<(), ()> {
         let Some(frames) = &self.frames else { return Err(()) };
-        let Some(handover) = &self.handover else { return deliver(frames, message).await };
+        let Some(handover) = &self.handover else { return frames.deliver(message).await };
         let sending = async {
-            let place = frames.reserve().await.map_err(|_| ())?;
-            let (written, on_the_wire) = oneshot::channel();
-            if !handover.while_call(|| place.send(Frame { message, written: Some(written) })) {
+            let place = frames.place(&message).await?;
+            let mut on_the_wire = None;
+            if !handover.while_call(|| on_the_wire = Some(place.send(message))) {
                 return Err(());
             }
+            let Some(on_the_wire) = on_the_wire else { return Err(()) };
             on_the_wire.await.map_err(|_| ())
         };
         tokio::select! {
@@ -116,7 +118,7 @@ impl guest::CallContext for Seat {
     fn request_info(&mut self) -> Option<RequestInfo> {
         let context = &self.context;
         Some(RequestInfo {
-            id: context.request_id.to_string(),
+            id: self.number.to_string(),
             protocol_version: context.revision.as_str().into(),
             client_info: context.client_info.as_ref().map(|info| info.get().to_owned()),
             client_capabilities: context.client_capabilities.get().to_owned(),

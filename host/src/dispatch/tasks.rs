@@ -7,7 +7,7 @@ use super::cursor::Position;
 use super::questions::Turn;
 use super::seat::Seat;
 use super::tools::{Answered, answered, reply};
-use super::{Line, RETRY_AFTER_S, Scope};
+use super::{Line, Scope};
 use crate::guest::{self, Allowance};
 use crate::registry::{Tool, ViewTool};
 use crate::tasks::{Full, Handover, Owner, Work};
@@ -15,12 +15,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use guesthouse_protocol::model::tasks::{EXTENSION, Live, Over, Stage};
 use guesthouse_protocol::model::{InputRequired, Reply, Task, TaskPage, TaskSupport};
-use guesthouse_protocol::{CallContext, Era, Failure, Identity, Json, NotFound, Outcome, RpcError};
+use guesthouse_protocol::{CallContext, Era, Failure, Identity, Json, NotFound, Outcome, RETRY_AFTER_S, RpcError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
+use tracing::Instrument as _;
 pub(super) use work::Desk;
 
 const TASKS: &str = "tasks/list";
@@ -81,7 +82,8 @@ impl Scope<'_> {
         let context = seat.context_mut().clone();
         let (handover, allowance) = (Handover::of_call(), Allowance::of_call(limits));
         let caller = seat.handed(handover.clone()).of(self.voice(guest));
-        let mut running: Running = guest.version.clone().call_tool_within(caller, allowance.clone(), own_name, arguments.clone()).boxed();
+        let mut running: Running =
+            guest.version.clone().call_tool_within(caller, allowance.clone(), own_name, arguments.clone()).in_current_span().boxed();
         let mut job = None;
         if plan == Plan::Later
             && let Ok(answer) = timeout(self.dispatcher.task_after, &mut running).await

@@ -15,5 +15,17 @@ mod generated {
     });
 }
 
+#[expect(missing_docs, reason = "generated; the documentation is in wit/deps/")]
+mod wasi_keyvalue {
+    wasmtime::component::bindgen!({
+        path: "../wit/deps/keyvalue",
+        world: "wasi:keyvalue/imports",
+        // All of them may wait for the storage.
+        imports: { default: async },
+        with: { "wasi:keyvalue/store.bucket": crate::capability::keyvalue::Bucket },
+    });
+}
+
 pub use generated::exports::guesthouse::mcp::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
 pub use generated::guesthouse::mcp::{changes, context, types};
+pub use wasi_keyvalue::wasi::keyvalue;

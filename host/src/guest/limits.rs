@@ -1,6 +1,9 @@
 //! What one call may use, and the limiter that wasmtime asks about memory and tables.
 
+use prometheus_client::metrics::gauge::Gauge;
 use wasmtime::ResourceLimiter;
+
+use crate::principals::PrincipalCap;
 
 /// Core instances that a component may consist of; the pools of the engines are sized for as many in each call.
 pub(crate) const CORE_INSTANCES_MAX: usize = 64;
@@ -59,6 +62,8 @@ pub struct CallLimits {
     pub response_bytes: usize,
     /// Header section of the response.
     pub response_header_bytes: usize,
+    /// Those of them that may be one principal's.
+    pub per_principal: PrincipalCap,
 }
 
 impl Default for CallLimits {
@@ -89,6 +94,7 @@ impl Default for CallLimits {
             request_bytes: 4 << 20,
             response_bytes: 16 << 20,
             response_header_bytes: 64 << 10,
+            per_principal: PrincipalCap::of_all(64),
         }
     }
 }
@@ -105,6 +111,9 @@ impl CallLimits {
 /// refused memory usually crashes a moment later, and the crash alone does not tell why.
 #[derive(Debug)]
 pub(crate) struct Limiter {
+    memory_bytes: usize,
+    /// All memory of the guest, of which this one's is part.
+    counted: Gauge,
     memory_bytes_left: usize,
     table_elements_left: usize,
     core_instances: usize,
@@ -112,8 +121,10 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    pub(crate) fn new(limits: &CallLimits) -> Limiter {
+    pub(crate) fn new(limits: &CallLimits, counted: &Gauge) -> Limiter {
         Limiter {
+            memory_bytes: 0,
+            counted: counted.clone(),
             memory_bytes_left: limits.memory_bytes,
             table_elements_left: limits.table_elements,
             core_instances: limits.core_instances.min(CORE_INSTANCES_MAX),
@@ -127,10 +138,21 @@ impl Limiter {
     }
 }
 
+impl Drop for Limiter {
+    fn drop(&mut self) {
+        self.counted.dec_by(i64::try_from(self.memory_bytes).unwrap_or(i64::MAX));
+    }
+}
+
 impl ResourceLimiter for Limiter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         let fits = take(&mut self.memory_bytes_left, current, desired, maximum);
         self.refused |= !fits;
+        if fits {
+            let more = desired.saturating_sub(current);
+            self.memory_bytes = self.memory_bytes.saturating_add(more);
+            self.counted.inc_by(i64::try_from(more).unwrap_or(i64::MAX));
+        }
         Ok(fits)
     }
 
@@ -174,7 +196,7 @@ mod tests {
 
     #[test]
     fn memories_share_one_budget_and_a_refusal_is_remembered() {
-        let mut limiter = Limiter::new(&CallLimits { memory_bytes: 10, ..CallLimits::default() });
+        let mut limiter = Limiter::new(&CallLimits { memory_bytes: 10, ..CallLimits::default() }, &Gauge::default());
         for (current, desired, fits) in [(0, 6, true), (0, 4, true), (4, 4, true)] {
             assert_eq!(limiter.memory_growing(current, desired, None).unwrap(), fits);
         }
@@ -184,8 +206,20 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_counted_for_as_long_as_it_is_there() {
+        let counted = Gauge::default();
+        let mut limiter = Limiter::new(&CallLimits { memory_bytes: 10, ..CallLimits::default() }, &counted);
+        for (current, desired, after) in [(0, 4, 4), (4, 6, 6), (6, 11, 6), (0, 4, 10)] {
+            limiter.memory_growing(current, desired, None).unwrap();
+            assert_eq!(counted.get(), after);
+        }
+        drop(limiter);
+        assert_eq!(counted.get(), 0);
+    }
+
+    #[test]
     fn growth_beyond_the_declared_maximum_takes_nothing() {
-        let mut limiter = Limiter::new(&CallLimits { table_elements: 10, ..CallLimits::default() });
+        let mut limiter = Limiter::new(&CallLimits { table_elements: 10, ..CallLimits::default() }, &Gauge::default());
         assert!(!limiter.table_growing(0, 9, Some(8)).unwrap());
         assert!(limiter.table_growing(0, 10, Some(10)).unwrap());
     }

@@ -17,6 +17,9 @@ use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
 use super::room::Room;
 use super::version::{Guest, Indices, Inner, Version};
 use crate::capability::{LINKED, links};
+use crate::config::grants::Grants;
+use crate::principals::Principals;
+use crate::telemetry::GuestFigures;
 
 /// Largest component that is read; the largest language runtimes stay below a tenth of it.
 const COMPONENT_BYTES_MAX: u64 = 256 << 20;
@@ -32,8 +35,12 @@ pub struct Settings {
     pub config_json: String,
     /// Limits of its calls.
     pub limits: CallLimits,
-    /// What it was granted.
+    /// What its operator grants it.
+    pub grants: Grants,
+    /// The same, ready to be used; what the component does not declare is taken out of it.
     pub room: Room,
+    /// Where its calls are counted.
+    pub figures: GuestFigures,
     /// Where compiled code is kept; None compiles anew.
     pub cache: Option<CodeCache>,
 }
@@ -93,6 +100,7 @@ pub fn load_bytes(engines: &Engines, file: &str, bytes: &[u8], settings: Setting
 
 fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, Unfit> {
     let manifest = Manifest::read(bytes)?;
+    let room = settings.room.furnish(&settings.name, &manifest, &settings.grants)?;
     check_imports(&manifest, &settings.name)?;
     check_sizes(&manifest, engines, &settings.limits)?;
     let class = manifest.class();
@@ -112,13 +120,15 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
     };
     let pre = made.linker.instantiate_pre(&component).map_err(misfit)?;
     let indices = Indices::new(&pre, manifest.offers).map_err(misfit)?;
+    room.note_grants(&settings.name);
     Ok(Version {
         inner: Arc::new(Inner {
             guest: Arc::new(Guest {
                 log: Arc::new(GuestLog::new(&settings.name, &settings.limits)),
                 name: settings.name,
                 limits: settings.limits.clone(),
-                room: settings.room,
+                room,
+                figures: settings.figures,
             }),
             pre,
             indices,
@@ -126,9 +136,11 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             digest,
             class,
             manifest,
+            principals: Principals::new(settings.limits.per_principal, settings.limits.concurrency),
             permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
             share: made.places.join(places),
             turns: engines.schedule().turns(),
+            commit_lock: Arc::default(),
             engines: engines.clone(),
         }),
     })

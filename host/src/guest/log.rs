@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::bindings::context::LogLevel;
 use super::limits::CallLimits;
+use super::said::Said;
 
 /// Makes a guest's text safe to print: control characters (line ends and terminal sequences among them) and the
 /// characters that reorder text are escaped, and what is longer than `bytes_max` is cut.
@@ -69,13 +70,14 @@ impl GuestLog {
     }
 }
 
-/// The log of one call. When it is dropped, it says how many lines did not pass.
+/// The log of one call, over all runs of its callback. When it is dropped, it says how many lines did not pass.
 #[derive(Debug)]
 pub(crate) struct CallLog {
     guest: Arc<GuestLog>,
     lines_left: AtomicU32,
     dropped: AtomicU32,
     line_bytes_max: usize,
+    said: Mutex<Said>,
 }
 
 impl CallLog {
@@ -85,11 +87,25 @@ impl CallLog {
             lines_left: AtomicU32::new(limits.log_lines),
             dropped: AtomicU32::new(0),
             line_bytes_max: limits.log_line_bytes,
+            said: Mutex::default(),
         }
     }
 
-    /// Takes a line from the allowance of the call and of the guest; without one, the line counts as dropped.
-    pub(crate) fn take(&self) -> bool {
+    /// The callback begins again from the top. The lines that it then repeats are not written again.
+    pub(crate) fn run_again(&self) {
+        self.said().run_again();
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a line from the allowance of the call and of the guest; without one, the line counts as dropped. False, too, if
+    /// the line was written in an earlier run.
+    pub(crate) fn take(&self, line: &[u8]) -> bool {
+        if self.said().repeats(line) {
+            return false;
+        }
         let within_call = self.lines_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         let pass = within_call && self.guest.take();
         if !pass {
@@ -198,7 +214,7 @@ impl Lines {
         if line.is_empty() {
             return;
         }
-        if self.log.take() {
+        if self.log.take(&line) {
             self.log.write(LogLevel::Info, self.origin, &String::from_utf8_lossy(&line));
         }
     }

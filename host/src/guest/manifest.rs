@@ -4,6 +4,8 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use super::engine::SizeClass;
 use super::log::clean;
+use crate::policy::declared::SECTION;
+use crate::policy::{Declaration, Wants};
 
 /// The contract that this host speaks.
 pub(crate) const CONTRACT: &str = "guesthouse:mcp";
@@ -43,6 +45,8 @@ pub struct Manifest {
     pub table_elements_min: u64,
     /// Number of core modules inside.
     pub core_modules: usize,
+    /// What its build wrote down about it.
+    pub declaration: Option<Declaration>,
 }
 
 /// Why bytes are no guest: the cause, and what to do about it.
@@ -76,11 +80,17 @@ impl Manifest {
         if !Parser::is_component(bytes) {
             return Err(unfit("is not a WebAssembly component", "name a .wasm file such as `guesthouse build` makes"));
         }
-        let manifest = Manifest::parse(bytes).map_err(|error| {
+        let (mut manifest, declarations) = Manifest::parse(bytes).map_err(|error| {
             unfit(format!("is a damaged WebAssembly component ({})", clean(&error.to_string(), QUOTED_BYTES_MAX)), "build or copy it again")
         })?;
         manifest.check_contract()?;
+        manifest.declaration = declaration(&declarations)?;
         Ok(manifest)
+    }
+
+    /// What the component wants to be granted; None where it says nothing of it.
+    pub fn wants(&self) -> Option<&Wants> {
+        self.declaration.as_ref().and_then(|declaration| declaration.wants.as_ref())
     }
 
     /// The class of engine that the component will run on.
@@ -88,7 +98,9 @@ impl Manifest {
         SizeClass::of(self.component_bytes, self.memory_bytes_min, self.table_elements_min)
     }
 
-    fn parse(bytes: &[u8]) -> wasmparser::Result<Manifest> {
+    /// The manifest without its declaration, and the contents of the sections that should hold it.
+    fn parse(bytes: &[u8]) -> wasmparser::Result<(Manifest, Vec<&[u8]>)> {
+        let mut declarations = Vec::new();
         let mut manifest = Manifest {
             component_bytes: bytes.len(),
             imports: Vec::new(),
@@ -97,6 +109,7 @@ impl Manifest {
             memory_bytes_min: 0,
             table_elements_min: 0,
             core_modules: 0,
+            declaration: None,
         };
         // Components nest; only the outermost one's imports and exports are the guest's.
         let mut depth = 0_usize;
@@ -117,6 +130,7 @@ impl Manifest {
                         manifest.exports.push(export?.name.name.to_owned());
                     }
                 }
+                Payload::CustomSection(section) if depth == 1 && section.name() == SECTION => declarations.push(section.data()),
                 Payload::MemorySection(section) => {
                     for memory in section {
                         let bytes = memory?.initial.saturating_mul(WASM_PAGE_BYTES);
@@ -132,7 +146,7 @@ impl Manifest {
             }
         }
         manifest.offers = manifest.offers();
-        Ok(manifest)
+        Ok((manifest, declarations))
     }
 
     fn offers(&self) -> Exports {
@@ -176,6 +190,19 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// The declaration, of which there can be one.
+fn declaration(sections: &[&[u8]]) -> Result<Option<Declaration>, Unfit> {
+    let problem = match sections {
+        [] => return Ok(None),
+        [section] => match Declaration::parse(section) {
+            Ok(declaration) => return Ok(Some(declaration)),
+            Err(problem) => clean(&problem, QUOTED_BYTES_MAX),
+        },
+        more => format!("there are {} of them", more.len()),
+    };
+    Err(unfit(format!("has a section `{SECTION}` that cannot be used ({problem})"), "build it with this host's `guesthouse build`"))
 }
 
 /// Splits `package:name/interface@version`; None for plain names.
@@ -239,6 +266,7 @@ mod tests {
             memory_bytes_min: 0,
             table_elements_min: 0,
             core_modules: 0,
+            declaration: None,
         };
         let forged = "x\n2026-01-01 ERROR forged\u{1b}[2J".to_owned();
         for wrong in [

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use guesthouse_protocol::Identity;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
@@ -16,8 +15,11 @@ use super::log::CallLog;
 use super::version::Guest;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
+use crate::capability::filesystem::FoldersView;
 use crate::capability::http::Outgoing;
+use crate::capability::keyvalue::Tx;
 use crate::capability::wasi;
+use crate::identity::Identity;
 
 /// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
 /// dispatcher; a call owns one, and drops it when it ends.
@@ -58,6 +60,30 @@ pub enum Change {
     Resource(String),
 }
 
+/// What belongs to a call, and not to the instance that serves it: it goes on to the next run of the callback.
+pub(crate) struct Visit {
+    context: Option<Box<dyn CallContext>>,
+    allowance: Allowance,
+    progress: Progress,
+    /// Made with the first instance.
+    log: Option<Arc<CallLog>>,
+}
+
+impl Visit {
+    /// The beginning of a call.
+    pub(crate) fn new(limits: &CallLimits, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> Visit {
+        Visit { context, allowance, progress: Progress::new(limits), log: None }
+    }
+
+    /// The callback begins again from the top. What it told of itself so far, it need not tell again.
+    pub(crate) fn run_again(&mut self) {
+        self.progress.run_again();
+        if let Some(log) = &self.log {
+            log.run_again();
+        }
+    }
+}
+
 /// A store's data: made for one call, dropped with it.
 pub(crate) struct State {
     pub(crate) limiter: Limiter,
@@ -70,6 +96,8 @@ pub(crate) struct State {
     pub(crate) allowance: Allowance,
     pub(crate) changes: Changes,
     pub(crate) progress: Progress,
+    /// What the callback reads and writes of its state, once it has touched any.
+    pub(crate) tx: Option<Tx>,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -82,18 +110,40 @@ struct Wasi {
 }
 
 impl State {
-    pub(crate) fn new(guest: &Arc<Guest>, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> State {
+    pub(crate) fn new(guest: &Arc<Guest>, visit: Visit) -> State {
+        let Visit { context, allowance, progress, log } = visit;
         State {
-            limiter: Limiter::new(&guest.limits),
+            limiter: Limiter::new(&guest.limits, guest.figures.memory_bytes()),
             guest: Arc::clone(guest),
-            log: Arc::new(CallLog::new(&guest.log, &guest.limits)),
+            log: log.unwrap_or_else(|| Arc::new(CallLog::new(&guest.log, &guest.limits))),
             context,
             in_callback: false,
             allowance,
             changes: Changes::default(),
-            progress: Progress::new(&guest.limits),
+            progress,
+            tx: None,
             wasi: None,
         }
+    }
+
+    /// `init` is over, and what it wrote is dropped; what it read counts as read by the callback.
+    pub(crate) fn begin_callback(&mut self) {
+        self.in_callback = true;
+        if let Some(tx) = &mut self.tx {
+            tx.drop_writes();
+        }
+    }
+
+    /// Gives back what belongs to the call. The callback is over, and its context speaks no more.
+    pub(crate) fn leave(&mut self) -> Visit {
+        self.in_callback = false;
+        self.changes = Changes::default();
+        self.tx = None;
+        if let Some(wasi) = &mut self.wasi {
+            wasi.outgoing.end_call();
+        }
+        let progress = std::mem::replace(&mut self.progress, Progress::new(&self.guest.limits));
+        Visit { context: self.context.take(), allowance: self.allowance.clone(), progress, log: Some(Arc::clone(&self.log)) }
     }
 
     pub(crate) fn limits(&self) -> &CallLimits {
@@ -111,34 +161,33 @@ impl State {
         if self.in_callback { self.context.as_deref_mut() } else { None }
     }
 
-    /// Whether the running call has sent an HTTP request, or is about to: then it must not be run again.
-    #[expect(dead_code, reason = "for whoever runs a call again")]
+    /// Whether the callback has sent a request to the world outside, or is about to. That cannot be taken back, so the callback is
+    /// not run again.
     pub(crate) fn went_out(&self) -> bool {
         self.wasi.as_ref().is_some_and(|wasi| wasi.outgoing.went_out())
     }
 
-    /// Another callback begins in this store, with HTTP requests of its own.
-    #[expect(dead_code, reason = "for whoever keeps instances")]
-    pub(crate) fn begin_requests(&mut self) {
-        if let Some(wasi) = &mut self.wasi {
-            wasi.outgoing.begin_call();
-        }
-    }
-
-    fn wasi(&mut self) -> &mut Wasi {
+    fn wasi(&mut self) -> (&mut Wasi, &Guest) {
         let State { wasi, log, guest, .. } = self;
-        wasi.get_or_insert_with(|| {
+        let wasi = wasi.get_or_insert_with(|| {
             let mut table = ResourceTable::new();
             table.set_max_capacity(guest.limits.handles);
             let outgoing = Outgoing::new(&guest.name, guest.room.http.as_ref(), &guest.room.audit, &guest.limits);
-            Box::new(Wasi { ctx: wasi::context(log), table, http: WasiHttpCtx::new(), outgoing })
-        })
+            Box::new(Wasi { ctx: wasi::context(log, &guest.room.env), table, http: WasiHttpCtx::new(), outgoing })
+        });
+        (wasi, guest)
+    }
+
+    /// What `wasi:filesystem/preopens` works on.
+    pub(crate) fn folders(&mut self) -> FoldersView<'_> {
+        let (wasi, guest) = self.wasi();
+        FoldersView { folders: &guest.room.folders, table: &mut wasi.table }
     }
 }
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let wasi = self.wasi();
+        let (wasi, _) = self.wasi();
         WasiCtxView { ctx: &mut wasi.ctx, table: &mut wasi.table }
     }
 }
@@ -146,7 +195,7 @@ impl WasiView for State {
 impl WasiHttpView for State {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         let principal = self.context.as_ref().and_then(|context| context.identity().principal);
-        let wasi = self.wasi();
+        let (wasi, _) = self.wasi();
         wasi.outgoing.set_principal(principal);
         WasiHttpCtxView { hooks: &mut wasi.outgoing, table: &mut wasi.table, ctx: &mut wasi.http }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{RwLock, Semaphore};
 use wasmtime::component::InstancePre;
 
 use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
@@ -13,6 +13,8 @@ use super::manifest::{Exports, Manifest};
 use super::room::Room;
 use super::shares::Share;
 use super::state::State;
+use crate::principals::Principals;
+use crate::telemetry::GuestFigures;
 
 /// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
 #[derive(Clone)]
@@ -31,10 +33,14 @@ pub(crate) struct Inner {
     pub(crate) manifest: Manifest,
     /// One for each call that may be alive.
     pub(crate) permits: Arc<Semaphore>,
+    /// How many of them are whose.
+    pub(crate) principals: Principals,
     /// Its part of the places in the engine's pool, which it shares with other guests.
     pub(crate) share: Share,
     /// Its turns on the threads for long calls.
     pub(crate) turns: Arc<Semaphore>,
+    /// Shared by the calls of the guest that commit, or held by the one that must not lose to them.
+    pub(crate) commit_lock: Arc<RwLock<()>>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }
@@ -45,6 +51,7 @@ pub(crate) struct Guest {
     pub(crate) limits: CallLimits,
     pub(crate) log: Arc<GuestLog>,
     pub(crate) room: Room,
+    pub(crate) figures: GuestFigures,
 }
 
 /// Where the exported functions are, looked up once. `lifecycle` is required, the others are what the guest offers.
@@ -112,6 +119,16 @@ impl Version {
     /// that the guest writes.
     pub fn report(&self, text: &str) {
         self.inner.guest.log.report(&self.inner.digest, text);
+    }
+
+    /// Whether it was granted state, and imports what it takes to use it.
+    pub fn uses_state(&self) -> bool {
+        self.inner.guest.room.grants.state && self.inner.manifest.imports.iter().any(|import| import.starts_with("wasi:keyvalue/"))
+    }
+
+    /// What is counted of its guest's calls.
+    pub fn figures(&self) -> &GuestFigures {
+        &self.inner.guest.figures
     }
 
     /// The limits of its calls.

@@ -42,6 +42,11 @@ impl Range {
         width(address) == width(self.first) && self.masked(address) == number(self.first)
     }
 
+    /// Whether everything in the other range is in this one.
+    pub fn covers(&self, other: &Range) -> bool {
+        self.bits <= other.bits && self.contains(other.first)
+    }
+
     fn masked(&self, address: IpAddr) -> u128 {
         let free = u32::from(width(address) - self.bits);
         number(address) & u128::MAX.checked_shl(free).unwrap_or(0)

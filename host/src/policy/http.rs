@@ -156,6 +156,27 @@ impl Pattern {
         methods && self.scheme == ask.origin.scheme && port && path
     }
 
+    /// Whether everything that the other pattern allows is allowed by this one.
+    pub fn covers(&self, other: &Pattern) -> bool {
+        let methods =
+            self.methods.is_empty() || (!other.methods.is_empty() && other.methods.iter().all(|method| self.methods.contains(method)));
+        let port = self.port.is_none() || self.port == other.port;
+        let host = match (&self.host, &other.host) {
+            (Hosts::Name(own), Hosts::Name(other)) => own == other,
+            (Hosts::Below(suffix), Hosts::Name(name)) => is_below(name, suffix),
+            (Hosts::Below(suffix), Hosts::Below(other)) => suffix == "." || other.ends_with(suffix),
+            (Hosts::Addresses(range), Hosts::Addresses(other)) => range.covers(other),
+            (Hosts::Name(_), Hosts::Below(_)) | (Hosts::Name(_) | Hosts::Below(_), Hosts::Addresses(_)) | (Hosts::Addresses(_), _) => false,
+        };
+        let path = match (&self.path, &other.path) {
+            (Paths::All, _) => true,
+            (Paths::Exactly(own), Paths::Exactly(other)) => own == other,
+            (Paths::Below(prefix), Paths::Exactly(path) | Paths::Below(path)) => path.starts_with(prefix),
+            (Paths::Exactly(_) | Paths::Below(_), Paths::All) | (Paths::Exactly(_), Paths::Below(_)) => false,
+        };
+        methods && self.scheme == other.scheme && port && host && path
+    }
+
     fn read(text: &str) -> Result<Self, String> {
         let (methods, url) = match text.split_once(' ') {
             Some((methods, url)) => (read_methods(methods)?, url),

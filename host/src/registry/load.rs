@@ -9,6 +9,7 @@ use crate::changes::Lists;
 use crate::config::{GuestConfig, Limits};
 use crate::convert;
 use crate::guest::{self, Engines, Failure, Settings, Version, clean};
+use crate::policy;
 use anyhow::{Context, Result, anyhow, bail};
 use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::model;
@@ -84,7 +85,7 @@ async fn learn_uris(version: &Version, loaded: &Loaded, limits: &Limits) {
 /// A pattern that lets no tool through is most likely a slip of the pen.
 fn warn_of_idle_patterns(config: &GuestConfig, loaded: &Loaded) {
     for pattern in config.tools.iter().flatten() {
-        if !loaded.tools.iter().any(|tool| matches(pattern, &tool.listed.name)) {
+        if !loaded.tools.iter().any(|tool| policy::tools::matches(pattern, &tool.listed.name)) {
             tracing::warn!("guest `{}`: no tool matches `{}` in its `tools`", loaded.name, pattern.escape_debug());
         }
     }
@@ -129,7 +130,7 @@ async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Resu
         let more = pages.next(page.tools.len(), page.next)?;
         for tool in page.tools {
             let name = tool.name.clone();
-            if !is_served(config, &name) {
+            if !policy::tools::is_served(config.tools.as_deref(), &name) {
                 continue;
             }
             let checked = check_name(&name, &mut names).and_then(|()| check_tool(tool, limits));
@@ -138,18 +139,6 @@ async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Resu
         if !more {
             return Ok((kept, least_fresh(pages.hints)));
         }
-    }
-}
-
-/// Whether the operator lets this tool be served.
-fn is_served(config: &GuestConfig, name: &str) -> bool {
-    config.tools.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| matches(pattern, name)))
-}
-
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == pattern,
     }
 }
 
@@ -227,23 +216,6 @@ fn keep<T>(version: &Version, kind: &str, name: &str, checked: Result<T, String>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_tools_that_the_operator_names_are_served() {
-        for (patterns, name, served) in [
-            (None, "a", true),
-            (Some(vec![]), "a", false),
-            (Some(vec!["*"]), "a", true),
-            (Some(vec!["get_*"]), "get_x", true),
-            (Some(vec!["get_*"]), "set_x", false),
-            (Some(vec!["get"]), "get_x", false),
-            (Some(vec!["b", "a"]), "a", true),
-        ] {
-            let config =
-                GuestConfig { tools: patterns.map(|list| list.into_iter().map(str::to_owned).collect()), ..GuestConfig::default() };
-            assert_eq!(is_served(&config, name), served, "{:?} {name}", config.tools);
-        }
-    }
 
     #[test]
     fn a_list_without_end_is_given_up() {

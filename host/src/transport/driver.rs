@@ -3,9 +3,9 @@
 //! Three bounded queues keep memory flat. While the client does not read, [`Writer`] stands still, then the queue of
 //! responses fills, then no further message is taken in: a slow client slows its own connection and nothing else.
 
-use super::{Service, busy, run_guarded};
+use super::{Service, run_guarded};
 use crate::changes::Listener;
-use crate::dispatch::{Frame, Line};
+use crate::dispatch::{Backlog, Frame, FrameSender, Line, Share};
 use crate::registry::Endpoint;
 use bytes::Bytes;
 use guesthouse_protocol::{Call, CallId, Effect, Era, Event, Identity, Outcome, Peer, Refusal, Request};
@@ -33,9 +33,12 @@ pub(super) trait Sink: Send {
     fn write(&mut self, messages: &[Bytes]) -> impl Future<Output = io::Result<()>> + Send;
 }
 
+/// A response that waits for the client, and the room that it takes up.
+type Waiting = (Bytes, Share);
+
 /// The ends of the queues on which messages leave a connection.
 pub(super) struct Writer {
-    responses: mpsc::Receiver<Bytes>,
+    responses: mpsc::Receiver<Waiting>,
     frames: mpsc::Receiver<Frame>,
     done: oneshot::Sender<()>,
 }
@@ -45,8 +48,10 @@ pub(super) struct Connection<S> {
     service: Arc<S>,
     endpoint: Endpoint,
     peer: Peer,
-    responses: mpsc::Sender<Bytes>,
-    frames: mpsc::Sender<Frame>,
+    responses: mpsc::Sender<Waiting>,
+    /// How much of them may wait, in bytes. Frames have as much for themselves, so that neither has to wait for the other.
+    backlog: Backlog,
+    frames: FrameSender,
     written: oneshot::Receiver<()>,
     calls: JoinSet<(CallId, Outcome)>,
     running: HashMap<CallId, AbortHandle>,
@@ -65,7 +70,8 @@ pub(super) struct Connection<S> {
 impl<S: Service> Connection<S> {
     /// A connection, and the part of it that writes.
     pub(super) fn new(service: Arc<S>, endpoint: Endpoint, peer: Peer, identity: Identity) -> (Self, Writer) {
-        let queue_len = service.config().limits.queue.max(1);
+        let limits = &service.config().limits;
+        let (queue_len, queue_bytes) = (limits.queue.max(1), limits.queue_bytes.0);
         let (responses, response_queue) = mpsc::channel(queue_len);
         let (frames, frame_queue) = mpsc::channel(queue_len);
         let (done, written) = oneshot::channel();
@@ -74,7 +80,8 @@ impl<S: Service> Connection<S> {
             endpoint,
             peer,
             responses,
-            frames,
+            backlog: Backlog::new(queue_bytes),
+            frames: FrameSender::within(frames, Backlog::new(queue_bytes)),
             written,
             calls: JoinSet::new(),
             running: HashMap::new(),
@@ -102,7 +109,7 @@ impl<S: Service> Connection<S> {
                 () = reached(deadline) => break,
                 () = reached(self.patience()) => {}
                 () = self.responses.closed() => return,
-                () = room(&self.responses), if !self.outbox.is_empty() => {}
+                () = room(&self.responses, &self.backlog, self.outbox.front()), if !self.outbox.is_empty() => {}
                 Some(ended) = self.calls.join_next() => self.ended(ended),
                 message = source.next(), if open && self.outbox.is_empty() => match message {
                     Some(message) => self.received(message),
@@ -146,8 +153,9 @@ impl<S: Service> Connection<S> {
 
     /// Moves responses on while there is room, without waiting.
     fn fill_queue(&mut self) {
-        while let Some(message) = self.outbox.pop_front() {
-            if let Err(mpsc::error::TrySendError::Full(message)) = self.responses.try_send(message) {
+        while let Some(share) = self.outbox.front().and_then(|message| self.backlog.try_take(message)) {
+            let Some(message) = self.outbox.pop_front() else { return };
+            if let Err(mpsc::error::TrySendError::Full((message, _))) = self.responses.try_send((message, share)) {
                 self.outbox.push_front(message);
                 return;
             }
@@ -196,26 +204,26 @@ impl<S: Service> Connection<S> {
             Era::Modern => Identity { session: None, ..self.identity.clone() },
         };
         let listens = matches!(call.request, Request::Listen(_));
-        let permit = match self.service.requests().clone().try_acquire_owned() {
+        let permit = match self.service.requests().try_begin(&self.identity) {
             // Subscriptions do next to nothing for a long time, and are counted elsewhere.
             _ if listens => None,
             Ok(permit) => Some(permit),
             // A call whose client has answered had its turn before, and waits for a permit.
             Err(_) if call.context.rounds.round > 0 => None,
             // This makes nothing but a response.
-            Err(_) => {
-                let effects = self.peer.finish(id, busy());
+            Err(failure) => {
+                let effects = self.peer.finish(id, Err(failure));
                 return self.carry_out(effects);
             }
         };
-        let (service, endpoint) = (self.service.clone(), self.endpoint.clone());
+        let (service, endpoint, identity) = (self.service.clone(), self.endpoint.clone(), self.identity.clone());
         let speaks = listens || call.reporter.wants_progress() || call.reporter.wants_logs();
         let line = Line { frames: speaks.then(|| self.frames.clone()), session: self.session.clone(), stopping: self.stopping.clone() };
         let task = self.calls.spawn(async move {
             let permit = match permit {
                 Some(permit) => Some(permit),
                 None if listens => None,
-                None => service.requests().clone().acquire_owned().await.ok(),
+                None => Some(service.requests().begin(&identity).await),
             };
             let outcome = run_guarded(&*service, &endpoint, call, line).await;
             drop(permit);
@@ -233,10 +241,13 @@ async fn change(session: Option<&Listener>) -> Option<Event> {
     }
 }
 
-/// Resolves when there is room, which lasts, since nobody else sends.
-async fn room(queue: &mpsc::Sender<Bytes>) {
+/// Resolves when there is room for the next response, which lasts, since nobody else sends any.
+async fn room(queue: &mpsc::Sender<Waiting>, backlog: &Backlog, next: Option<&Bytes>) {
     // An error says that the queue is closed, which is noticed elsewhere.
     let _ = queue.reserve().await;
+    if let Some(next) = next {
+        drop(backlog.take(next).await);
+    }
 }
 
 /// Resolves at that time, or never.
@@ -277,11 +288,12 @@ impl Writer {
             // Where nobody waits any more, the call is over, and nothing may be sent for it.
             frames.retain(Frame::is_wanted);
             messages.extend(frames.iter().map(|frame| frame.message.clone()));
-            messages.append(&mut responses);
+            messages.extend(responses.iter().map(|(message, _)| message.clone()));
             if !messages.is_empty() {
                 sink.write(&messages).await?;
                 messages.clear();
             }
+            responses.clear();
             frames.drain(..).for_each(Frame::written);
         }
         // Whoever waits for this may have given up.
@@ -291,93 +303,4 @@ impl Writer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Config;
-    use crate::transport::testing::{Fake, call};
-    use guesthouse_protocol::TransportKind;
-    use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    /// Says the same message as often as it is asked, and counts that.
-    struct Endless(Arc<AtomicUsize>, Bytes);
-
-    impl Source for Endless {
-        async fn next(&mut self) -> Option<Result<Bytes, Refusal>> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            Some(Ok(self.1.clone()))
-        }
-    }
-
-    /// Never gets rid of anything.
-    struct Stuck;
-
-    impl Sink for Stuck {
-        async fn write(&mut self, _messages: &[Bytes]) -> io::Result<()> {
-            std::future::pending().await
-        }
-    }
-
-    /// Keeps each write.
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<Vec<Bytes>>>>);
-
-    impl Sink for Kept {
-        async fn write(&mut self, messages: &[Bytes]) -> io::Result<()> {
-            self.0.lock().unwrap().push(messages.to_vec());
-            Ok(())
-        }
-    }
-
-    fn connection(change: impl FnOnce(&mut Config)) -> (Connection<Fake>, Writer) {
-        let mut config = Config::default();
-        change(&mut config);
-        let fake = Fake::new(config);
-        let peer = Peer::new(fake.peer_config(&Endpoint::Merged, TransportKind::Memory).unwrap());
-        Connection::new(fake, Endpoint::Merged, peer, Identity::default())
-    }
-
-    #[tokio::test]
-    async fn a_client_that_does_not_read_is_not_read_either() {
-        let (connection, writer) = connection(|config| config.limits.queue = 4);
-        let taken = Arc::new(AtomicUsize::new(0));
-        let ping = Bytes::from(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-        let writing = tokio::spawn(writer.run(Stuck));
-        let running = tokio::spawn(connection.run(Endless(taken.clone(), ping), std::future::pending(), Duration::ZERO));
-        for _ in 0..1_000 {
-            tokio::task::yield_now().await;
-        }
-        let count = taken.load(Ordering::Relaxed);
-        assert!((4..=2 * WRITE_LEN_MAX).contains(&count), "{count} messages were taken in");
-        writing.abort();
-        running.await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn what_is_ready_goes_out_in_one_write_frames_first() {
-        let (connection, writer) = connection(|_| {});
-        for id in 0..3 {
-            connection.responses.try_send(Bytes::from(format!("response {id}"))).unwrap();
-        }
-        let (written, on_the_wire) = oneshot::channel();
-        let (nobody_waits, _) = oneshot::channel();
-        connection.frames.try_send(Frame { message: "late".into(), written: Some(nobody_waits) }).unwrap();
-        connection.frames.try_send(Frame { message: "frame".into(), written: Some(written) }).unwrap();
-        drop(connection);
-        let sink = Kept::default();
-        writer.run(sink.clone()).await.unwrap();
-        on_the_wire.await.unwrap();
-        assert_eq!(*sink.0.lock().unwrap(), [["frame", "response 0", "response 1", "response 2"]]);
-    }
-
-    #[tokio::test]
-    async fn the_host_has_room_for_so_many_calls_and_no_more() {
-        let (mut connection, _writer) = connection(|config| config.limits.requests = 2);
-        for id in 0..3 {
-            connection.received(Ok(call(id, "wait", "").into()));
-        }
-        assert_eq!((connection.calls.len(), connection.outbox.len()), (2, 1));
-        let answer = std::str::from_utf8(&connection.outbox[0]).unwrap();
-        assert!(answer.contains("\"id\":2") && answer.contains("\"busy\""), "{answer}");
-    }
-}
+mod tests;

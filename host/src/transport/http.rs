@@ -56,6 +56,8 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 struct Server<S> {
     service: Arc<S>,
     access: AccessRules,
+    /// Only this machine reaches the server.
+    local: bool,
     sessions: Sessions,
     /// Of the HTTP+SSE transport of 2024-11-05.
     connections: legacy::Connections,
@@ -73,7 +75,14 @@ impl<S: Service> Server<S> {
         }
         let access = AccessRules::new(&hosts, &config.server.origins);
         let sessions = Sessions::new(config);
-        Self { service, access, sessions, connections: legacy::Connections::default(), stopping: CancellationToken::new() }
+        Self {
+            service,
+            access,
+            local: local.ip().is_loopback(),
+            sessions,
+            connections: legacy::Connections::default(),
+            stopping: CancellationToken::new(),
+        }
     }
 }
 
@@ -86,6 +95,9 @@ async fn serve_on<S: Service>(service: Arc<S>, listener: std::net::TcpListener, 
     listener.set_nonblocking(true).context("cannot use the listening socket")?;
     let listener = TcpListener::from_std(listener).context("cannot use the listening socket")?;
     let server = Arc::new(Server::new(service, listener.local_addr().context("cannot use the listening socket")?));
+    let watched = Arc::downgrade(&server);
+    let sessions = move || watched.upgrade().map(|server| server.sessions.len());
+    server.service.telemetry().observe("sessions", "Sessions of the handshake era that are open over HTTP", sessions);
     let limits = &server.service.config().limits;
     let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();

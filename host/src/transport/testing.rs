@@ -1,10 +1,13 @@
 //! A service without guests, for the transports' own tests: tools that answer, wait, report and fail on demand.
 
 use super::Service;
+use crate::auth::{Authenticator, authenticator};
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
-use crate::dispatch::{Frame, FrameSender, Line, pass_on};
+use crate::dispatch::{FrameSender, Line, pass_on};
+use crate::principals::Requests;
 use crate::registry::Endpoint;
+use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
 use guesthouse_protocol::Identity;
 use guesthouse_protocol::http::{HttpRefusal, ParamHeaders};
@@ -19,7 +22,7 @@ use guesthouse_protocol::{
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, watch};
 
 /// Arguments of the tool `region` are repeated in a header.
 const REGION_SCHEMA: &str = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
@@ -29,8 +32,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The service. `/mcp` and `/mcp/one` are served.
 pub(super) struct Fake {
+    telemetry: Telemetry,
     config: Config,
-    requests: Arc<Semaphore>,
+    requests: Requests,
+    auth: Option<Box<dyn Authenticator>>,
     hub: Arc<Hub>,
     /// Each permit lets the tool `wait` end, or `report` go on after a report.
     pub(super) release: Semaphore,
@@ -44,7 +49,9 @@ pub(super) struct Fake {
 impl Fake {
     pub(super) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
-            requests: Arc::new(Semaphore::new(config.limits.requests)),
+            telemetry: Telemetry::default(),
+            requests: Requests::of(&config),
+            auth: authenticator(&config.auth),
             hub: Hub::new(HubLimits::of(&config.streams)),
             config,
             release: Semaphore::new(0),
@@ -64,7 +71,7 @@ impl Fake {
             "report" => {
                 for step in 1..=2_u8 {
                     if let (Ok(message), Some(frames)) = (reporter.progress(step.into(), None, None), &frames) {
-                        deliver(frames, message).await;
+                        let _ = frames.deliver(message).await;
                         self.reported.send_modify(|count| *count += 1);
                     }
                     self.released().await;
@@ -74,7 +81,7 @@ impl Fake {
             "log" => {
                 let message = reporter.log(LogLevel::Warning, None, RawValue::TRUE);
                 if let (Some(message), Some(frames)) = (message, &frames) {
-                    deliver(frames, message).await;
+                    let _ = frames.deliver(message).await;
                 }
                 Ok(text("logged"))
             }
@@ -94,11 +101,15 @@ impl Service for Fake {
         &self.config
     }
 
-    fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
-        Ok(Identity::default())
+    fn identify(&self, headers: &HeaderMap, _local: bool) -> Result<Identity, HttpRefusal> {
+        self.auth.as_ref().map_or(Ok(Identity::default()), |auth| auth.identify(headers).map_err(HttpRefusal::from))
     }
 
-    fn requests(&self) -> &Arc<Semaphore> {
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    fn requests(&self) -> &Requests {
         &self.requests
     }
 
@@ -219,14 +230,6 @@ pub(super) async fn reaches(counter: &watch::Sender<usize>, value: usize) {
     let mut counter = counter.subscribe();
     let reached = tokio::time::timeout(PATIENCE, counter.wait_for(|count| *count >= value)).await;
     assert!(reached.is_ok(), "the count stays below {value}");
-}
-
-async fn deliver(frames: &FrameSender, message: bytes::Bytes) {
-    let (written, on_the_wire) = oneshot::channel();
-    if frames.send(Frame { message, written: Some(written) }).await.is_ok() {
-        // Fails if the client is gone.
-        let _ = on_the_wire.await;
-    }
 }
 
 fn text(text: &str) -> Reply {

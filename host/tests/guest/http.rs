@@ -14,7 +14,7 @@ use self::outside::{Outside, Server};
 #[tokio::test]
 async fn what_is_granted_arrives_and_its_answer_comes_back() {
     let server = Server::start().await;
-    let outside = Outside::new(&[&server.grant("POST")]);
+    let outside = Outside::new(&[&format!("{}/*", server.grant("POST"))]);
     let ask = json!({ "method": "POST", "authority": server.authority(), "path": "/echo?q=1", "headers": { "x-mine": "yes" }, "body_bytes": 10_000 });
     let answer = outside.send(ask).await;
     assert_eq!(answer["status"], 200, "{answer}");
@@ -28,14 +28,37 @@ async fn what_is_granted_arrives_and_its_answer_comes_back() {
 #[tokio::test]
 async fn without_a_grant_each_request_fails_and_is_noted() {
     let server = Server::start().await;
-    let outside = Outside::new(&[]);
-    let answer = outside.send(json!({ "authority": server.authority(), "path": "/echo?token=hush" })).await;
-    assert_eq!(answer["error"], "HttpRequestDenied");
+    // One that could do without, and so is served.
+    let outside = Outside { declared: Some(vec!["http://*:*"]), ..Outside::new(&[]) };
+    let refused = format!("Refused outgoing http GET http://{}/echo (nothing is granted)", server.authority());
+    for room in [outside.room.clone(), None] {
+        let outside = Outside { room, declared: outside.declared.clone(), ..Outside::new(&[]) };
+        let answer = outside.send(json!({ "authority": server.authority(), "path": "/echo?token=hush" })).await;
+        assert_eq!(answer["error"], "HttpRequestDenied");
+        assert_eq!(outside.audit(), [refused.clone()]);
+    }
     assert!(server.seen().is_empty());
-    assert_eq!(outside.audit(), [format!("Refused outgoing http GET http://{}/echo (nothing is granted)", server.authority())]);
-    // The same guest with no room at all.
-    let bare = Outside { room: None, ..Outside::new(&[]) };
-    assert_eq!(bare.send(json!({ "authority": server.authority() })).await["error"], "HttpRequestDenied");
+    let refused = Outside::new(&[]).load().unwrap_err().to_string();
+    assert!(refused.contains("imports wasi:http/") && refused.contains("add `http ="), "{refused}");
+}
+
+#[tokio::test]
+async fn a_component_gets_no_further_than_it_declares() {
+    let server = Server::start().await;
+    let outside =
+        Outside { declared: Some(vec!["GET http://*:*/echo/*", "http://127.0.0.1:*/echo"]), ..Outside::new(&[&server.grant("")]) };
+    for (path, error) in [("/echo", None), ("/echo/x", Some("HttpRequestDenied")), ("/other", Some("HttpRequestDenied"))] {
+        let answer = outside.send(json!({ "authority": server.authority(), "path": path })).await;
+        assert_eq!(answer["error"].as_str(), error, "{path}");
+    }
+    assert!(outside.audit().last().unwrap().ends_with("/other (the component does not declare it)"), "{:?}", outside.audit());
+    // It need not declare the addresses that its names lead to.
+    let named = Outside { declared: Some(vec!["http://*:*/echo/*"]), ..Outside::new(&["http://*.test:*", "http://127.0.0.1:*"]) };
+    named.names.lead("inside.test", &["127.0.0.1"]);
+    let answer = named.send(json!({ "authority": format!("inside.test:{}", server.address.port()), "path": "/echo/x" })).await;
+    assert_eq!(answer["status"], 200, "{answer}");
+    let unreadable = Outside { declared: Some(vec!["example.com"]), ..Outside::new(&[&server.grant("")]) };
+    assert!(unreadable.load().unwrap_err().to_string().contains("`example.com` is not a pattern"));
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ fn component(imports: &[&str], exports: &[&str]) -> Vec<u8> {
 fn each_kind_of_wrong_file_has_its_sentence() {
     const LIFECYCLE: &str = "guesthouse:mcp/lifecycle@0.1.0";
     let cut = &hostile()[..hostile().len() / 2];
-    let table: [(&[u8], &[&str]); 8] = [
+    let table: [(&[u8], &[&str]); 10] = [
         (b"", &["x.wasm is not a WebAssembly component"]),
         (b"#!/bin/sh", &["x.wasm is not a WebAssembly component", "guesthouse build"]),
         (&Module::new().finish(), &["x.wasm is a core WebAssembly module", "guesthouse build"]),
@@ -46,8 +46,19 @@ fn each_kind_of_wrong_file_has_its_sentence() {
         ),
         (
             &component(&["wasi:http/outgoing-handler@0.2.4"], &[LIFECYCLE]),
-            &["imports wasi:http/outgoing-handler@0.2.4", "guest `hostile`", "offered are"],
+            &[
+                "imports wasi:http/outgoing-handler@0.2.4",
+                "guest `hostile`",
+                "not granted",
+                "http = [\"https://HOST/*\"]",
+                "[guest.hostile.grants]",
+            ],
         ),
+        (
+            &component(&["wasi:keyvalue/store@0.2.0-draft"], &[LIFECYCLE]),
+            &["imports wasi:keyvalue/store@0.2.0-draft", "guest `hostile`", "not granted", "`state = true` to [guest.hostile.grants]"],
+        ),
+        (&component(&["wasi:nn/graph@0.2.0"], &[LIFECYCLE]), &["imports wasi:nn/graph@0.2.0", "guest `hostile`", "offered are"]),
         (&component(&["wasi:cli/environment@0.2.0"], &[LIFECYCLE]), &["does not fit guesthouse:mcp 0.1.0", "SDK"]),
     ];
     for (bytes, parts) in table {

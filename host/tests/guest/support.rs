@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use guesthouse::config::grants::Grants;
 use guesthouse::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use guesthouse::guest::bindings::tools::ToolOutcome;
 use guesthouse::guest::bindings::types::{Content, RpcError};
 use guesthouse::guest::{CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Room, Settings, Version, load_bytes};
+use guesthouse::telemetry::GuestFigures;
 use guesthouse_protocol::Identity;
 
 /// The hostile guest for wasm32-unknown-unknown, as a component.
@@ -73,7 +75,15 @@ pub fn limits() -> CallLimits {
 }
 
 pub fn settings(limits: CallLimits) -> Settings {
-    Settings { name: "hostile".into(), config_json: "{}".into(), limits, room: Room::default(), cache: Some(cache()) }
+    Settings {
+        name: "hostile".into(),
+        config_json: "{}".into(),
+        limits,
+        grants: Grants::default(),
+        room: Room::default(),
+        figures: GuestFigures::default(),
+        cache: Some(cache()),
+    }
 }
 
 /// The hostile guest, loaded with these limits.

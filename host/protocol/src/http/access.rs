@@ -7,10 +7,10 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::HttpRefusal;
+use super::{HttpRefusal, served_methods};
+use crate::revision::Mode;
 
 const ANY: &str = "*";
-const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, mcp-protocol-version, retry-after, www-authenticate");
 /// Browsers ask again after this time.
 const PREFLIGHT_AGE_S: HeaderValue = HeaderValue::from_static("600");
@@ -103,11 +103,11 @@ impl Access {
     }
 
     /// The headers of the answer (204) to a preflight request.
-    pub fn preflight(&self, parts: &Parts) -> HeaderMap {
+    pub fn preflight(&self, parts: &Parts, mode: Mode) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if self.cors.is_some() {
             self.write_headers(&mut headers);
-            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(served_methods(mode)));
             headers.insert(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE_S);
             if let Ok(allowed) = HeaderValue::from_str(&allowed_headers(&parts.headers)) {
                 headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);

@@ -17,6 +17,7 @@ use crate::json::{Object, raw, to_raw_written};
 use crate::message::{entries, meta_key};
 use crate::method::Method;
 use crate::revision::Revision;
+pub use time::iso_8601;
 pub(crate) use wire::related_task;
 pub use wire::{EXTENSION, RELATED_TASK};
 

@@ -9,7 +9,7 @@ use super::batch::Place;
 use super::{InFlight, Peer};
 use crate::effect::{Call, CallContext, CallId, Identity};
 use crate::error::RpcError;
-use crate::failure::busy;
+use crate::failure::{RETRY_AFTER_S, busy};
 use crate::handshake::{Session, duplicate_id};
 use crate::message::{RequestId, RequestMessage};
 use crate::method::Method;
@@ -17,9 +17,6 @@ use crate::model::{Asked, Request, Retry, Rounds, TaskAsked, asked, retry, task_
 use crate::modern::{self, CommonMeta};
 use crate::reporter::{Reporter, Threshold};
 use crate::revision::{Era, Mode, Revision};
-
-/// When a client that has too many calls running may come back.
-const RETRY_AFTER_S: u32 = 1;
 
 /// What becomes of a request that is sound.
 pub(super) enum Admitted {

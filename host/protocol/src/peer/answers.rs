@@ -6,6 +6,7 @@ use crate::error::RpcError;
 use crate::json::Object;
 use crate::message::RequestId;
 use crate::model::{Reply, Stamp};
+use crate::revision::Revision;
 
 /// A response, and what HTTP adds to it.
 #[derive(Debug)]
@@ -22,6 +23,16 @@ pub(crate) enum UnknownId {
     Omitted,
     /// `null`, as JSON-RPC has it.
     Null,
+}
+
+impl UnknownId {
+    /// What a client of that revision expects; of a client that has not said which one it speaks, nothing is known.
+    pub(crate) fn of(revision: Option<Revision>) -> UnknownId {
+        match revision {
+            Some(revision) if !revision.omits_unknown_id() => UnknownId::Null,
+            Some(_) | None => UnknownId::Omitted,
+        }
+    }
 }
 
 pub(super) fn render_result(id: &RequestId, reply: &Reply, stamp: &Stamp<'_>) -> Rendered {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{InFlight, Peer};
 use crate::effect::{Call, CallContext, CallId, Effect, Outgoing};
 use crate::error::{INVALID_REQUEST, RpcError};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, RETRY_AFTER_S};
 use crate::json::{Json, Object, raw, to_raw};
 use crate::message::{RequestId, ResponseMessage, entries};
 use crate::model::questions::{Asked, Expected, InputRequired};
@@ -16,9 +16,6 @@ use crate::model::tasks::related_task;
 use crate::model::{Reply, Request};
 use crate::reporter::Reporter;
 use crate::revision::Era;
-
-/// When a client may come back for whose questions there is no room.
-const RETRY_AFTER_S: u32 = 1;
 
 /// What it takes to run a call once more.
 #[derive(Debug)]

@@ -97,11 +97,14 @@ fn scripts_of_a_listed_origin_may_speak_both_eras() {
         ],
     );
     assert_eq!(verb(&asked, Mode::Both), Ok(Verb::Preflight));
-    let headers = rules.check(&asked).unwrap().preflight(&asked);
+    let headers = rules.check(&asked).unwrap().preflight(&asked, Mode::Both);
+    for (mode, methods) in [(Mode::Both, "POST, GET, DELETE"), (Mode::Handshake, "POST, GET, DELETE"), (Mode::Modern, "POST")] {
+        assert_eq!(rules.check(&asked).unwrap().preflight(&asked, mode)["access-control-allow-methods"], methods);
+    }
     assert_eq!(headers["access-control-allow-origin"], "https://app.example.com");
     assert_eq!(headers["vary"], "origin");
     let allowed = headers["access-control-allow-headers"].to_str().unwrap();
-    for name in ["mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "last-event-id", "mcp-param-region"] {
+    for name in ["authorization", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "last-event-id", "mcp-param-region"] {
         assert!(allowed.split(", ").any(|known| known == name), "{name}");
     }
     assert!(!allowed.contains("x-evil"));

@@ -160,10 +160,12 @@ fn session_ids_are_visible_ascii_of_bounded_length() {
 }
 
 #[test]
-fn a_session_keeps_its_version() {
-    assert!(check_session_version(None, Revision::V2025_03_26).is_ok());
-    assert!(check_session_version(Some(Revision::V2025_06_18), Revision::V2025_06_18).is_ok());
-    let refusal = check_session_version(Some(Revision::V2025_11_25), Revision::V2025_06_18).unwrap_err();
+fn a_session_is_of_one_era_and_keeps_its_version() {
+    let session = Revision::V2025_06_18;
+    for named in [None, Some(Revision::V2024_11_05), Some(Revision::V2025_03_26), Some(session), Some(Revision::V2025_11_25)] {
+        assert!(check_session_version(named, session).is_ok(), "{named:?}");
+    }
+    let refusal = check_session_version(Some(Revision::V2026_07_28), session).unwrap_err();
     assert_eq!(refusal.status, 400);
     let body: Value = serde_json::from_slice(&refusal.body).unwrap();
     assert_eq!(body["error"]["data"]["expectedVersion"], "2025-06-18");

@@ -40,7 +40,7 @@ fn run(hub: &Arc<Hub>, transport: TransportKind, listen_time: Duration) -> Runni
     let (sender, frames) = mpsc::channel(1);
     let stopping = CancellationToken::new();
     let token = stopping.clone();
-    let task = tokio::spawn(async move { pass_on(&listener, &honoured, &subscription, &sender, &token, listen_time).await });
+    let task = tokio::spawn(async move { pass_on(&listener, &honoured, &subscription, &sender.into(), &token, listen_time).await });
     Running { frames, stopping, task }
 }
 

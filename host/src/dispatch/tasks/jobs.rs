@@ -5,6 +5,7 @@ use super::{extension_missing, not_found};
 use crate::convert;
 use crate::dispatch::seat::Seat;
 use crate::dispatch::tools::checked;
+use crate::dispatch::trace::Subject;
 use crate::dispatch::{Scope, bad_output, failed};
 use crate::guest;
 use crate::guest::bindings::tasks as wit;
@@ -14,6 +15,7 @@ use guesthouse_protocol::model::tasks::Over;
 use guesthouse_protocol::model::{InputRequired, Reply, Rounds, TaskSupport};
 use guesthouse_protocol::{CallContext, Failure, RpcError};
 use std::sync::Arc;
+use tracing::{Instrument as _, Span};
 
 /// A job of a task that is not over.
 struct Job {
@@ -47,16 +49,22 @@ impl Scope<'_> {
     }
 
     /// A seat for a callback about a job: whoever asks now, with the answers so far.
-    fn seat_about(&self, context: &CallContext, job: &Job, guest: &Arc<Loaded>) -> guest::Caller {
-        Seat::silent(CallContext { rounds: job.rounds.clone(), ..context.clone() }).of(self.voice(guest))
+    fn seat_about(&self, context: &CallContext, job: &Job, guest: &Arc<Loaded>) -> (guest::Caller, Span) {
+        self.seated(Seat::silent(CallContext { rounds: job.rounds.clone(), ..context.clone() }), &job.own, guest)
+    }
+
+    fn seated(&self, seat: Seat, job: &str, guest: &Arc<Loaded>) -> (guest::Caller, Span) {
+        let span = seat.span(Subject::Task(job));
+        (span.in_scope(|| seat.of(self.voice(guest))), span)
     }
 
     /// Asks the guest how a job is, if the task is one.
     pub(super) async fn refresh_job(&self, context: &CallContext, id: &str, owner: &Owner) -> Result<(), Failure> {
         let Some(job) = self.job(id, owner)? else { return Ok(()) };
         let guest = self.guest_of(&job)?;
-        let task = guest.version.get_task(self.seat_about(context, &job, guest), job.own.clone()).await;
-        let task = task.map_err(|failure| failed(guest, "task", id, failure))?;
+        let (caller, span) = self.seat_about(context, &job, guest);
+        let asked = async { guest.version.get_task(caller, job.own.clone()).await.map_err(|failure| failed(guest, "task", id, failure)) };
+        let task = asked.instrument(span).await?;
         let named = self.view.tool(&job.tool).ok_or_else(|| guest_gone(&job.guest))?;
         self.dispatcher.desk.tasks.report(id, report(named, &job, task).await?);
         Ok(())
@@ -66,21 +74,24 @@ impl Scope<'_> {
     pub(super) async fn tell_job(&self, context: &CallContext, id: &str, owner: &Owner, keys: Vec<String>) -> Result<(), Failure> {
         let Some(job) = self.job(id, owner)? else { return Ok(()) };
         let guest = self.guest_of(&job)?;
-        let told = guest.version.update_task(self.seat_about(context, &job, guest), job.own.clone(), keys).await;
-        told.map_err(|failure| failed(guest, "task", id, failure))
+        let (caller, span) = self.seat_about(context, &job, guest);
+        let told = async { guest.version.update_task(caller, job.own, keys).await.map_err(|failure| failed(guest, "task", id, failure)) };
+        told.instrument(span).await
     }
 
     /// Tells the guest that its job is cancelled, if the task is one.
     pub(super) async fn cancel_job(&self, context: &CallContext, id: &str, owner: &Owner) -> Result<(), Failure> {
         let Some(job) = self.job(id, owner)? else { return Ok(()) };
         let guest = self.guest_of(&job)?;
-        let told = guest.version.cancel_task(self.seat_about(context, &job, guest), job.own.clone()).await;
-        told.map_err(|failure| failed(guest, "task", id, failure))
+        let (caller, span) = self.seat_about(context, &job, guest);
+        let told = async { guest.version.cancel_task(caller, job.own).await.map_err(|failure| failed(guest, "task", id, failure)) };
+        told.instrument(span).await
     }
 
     /// Ends a job that nobody will ask about.
     pub(super) async fn end_job(&self, guest: &Arc<Loaded>, context: CallContext, job: String) {
-        if let Err(failure) = guest.version.cancel_task(Seat::silent(context).of(self.voice(guest)), job).await {
+        let (caller, span) = self.seated(Seat::silent(context), &job, guest);
+        if let Err(failure) = guest.version.cancel_task(caller, job).instrument(span).await {
             guest.version.report(&format!("a job that no client can follow cannot be cancelled: {failure}"));
         }
     }

@@ -5,6 +5,7 @@ use crate::dispatch::news::News;
 use crate::dispatch::questions::Asking;
 use crate::dispatch::seat::Seat;
 use crate::dispatch::tools::{Answered, answered, not_found};
+use crate::dispatch::trace::Subject;
 use crate::guest::{self, Allowance};
 use crate::registry::{View, ViewTool};
 use crate::tasks::{self, Handover, Tasks};
@@ -15,6 +16,7 @@ use guesthouse_protocol::{CallContext, Failure, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
+use tracing::{Instrument as _, Span};
 
 /// How long a task waits for a guest that is busy, before it tries again.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
@@ -33,6 +35,8 @@ struct Run {
     tool: String,
     context: CallContext,
     answer: Running,
+    /// Of the call that the run is.
+    span: Span,
 }
 
 /// What follows a run.
@@ -52,17 +56,17 @@ impl Desk {
         let (news, tasks) = (self.news.clone(), Arc::downgrade(&self.tasks));
         let (rounds_max, of) = (self.rounds_max, id.clone());
         let mut running = running;
-        self.tasks.work_on(id, guest, async move {
+        let work = async move {
             loop {
                 let run = match tasks.upgrade() {
                     Some(tasks) => Desk { news: news.clone(), tasks, rounds_max }.run(&of, running.take()),
                     None => return,
                 };
-                let Some(Run { view, tool, context, answer }) = run else { return };
+                let Some(Run { view, tool, context, answer, span }) = run else { return };
                 let answer = answer.await;
                 let Some(tasks) = tasks.upgrade() else { return };
                 let desk = Desk { news: news.clone(), tasks, rounds_max };
-                match desk.conclude(&of, &view, &tool, &context, answer).await {
+                match desk.conclude(&of, &view, &tool, &context, answer).instrument(span).await {
                     Next::Done => return,
                     Next::Again => {}
                     Next::Later => {
@@ -71,7 +75,8 @@ impl Desk {
                     }
                 }
             }
-        });
+        };
+        self.tasks.work_on(id, guest, work.in_current_span());
     }
 
     /// The next run of a task, on what is served now; `None` if the task is over by now.
@@ -86,26 +91,29 @@ impl Desk {
             self.end(id, &context, Err(not_found(&tool)));
             return None;
         };
-        let answer = match running {
-            Some(running) => running,
+        let (answer, span) = match running {
+            Some(running) => (running, Span::current()),
             None => match view.tool(&tool).and_then(|named| self.start(id, named, &context, arguments)) {
-                Some(answer) => answer,
+                Some(started) => started,
                 None => {
                     self.end(id, &context, Err(not_found(&tool)));
                     return None;
                 }
             },
         };
-        Some(Run { view, tool, context, answer })
+        Some(Run { view, tool, context, answer, span })
     }
 
-    fn start(&self, id: &Arc<str>, named: &ViewTool, context: &CallContext, arguments: String) -> Option<Running> {
+    fn start(&self, id: &Arc<str>, named: &ViewTool, context: &CallContext, arguments: String) -> Option<(Running, Span)> {
         let own_name = named.tool()?.listed.name.clone();
         let version = named.guest.version.clone();
         let allowance = Allowance::of_call(version.limits());
         allowance.become_task(version.limits());
         let seat = Seat::silent(context.clone()).handed(Handover::of_task(&self.tasks, id));
-        Some(version.call_tool_within(seat.of(self.news.voice(&named.guest)), allowance, own_name, arguments).boxed())
+        let span = seat.span(Subject::Tool(&own_name));
+        let caller = span.in_scope(|| seat.of(self.news.voice(&named.guest)));
+        let running = version.call_tool_within(caller, allowance, own_name, arguments).instrument(span.clone()).boxed();
+        Some((running, span))
     }
 
     /// Takes in how a run ended.
@@ -114,7 +122,7 @@ impl Desk {
             self.end(id, context, Err(not_found(tool)));
             return Next::Done;
         };
-        if matches!(answer, Err(guest::Failure::Busy)) {
+        if matches!(answer, Err(guest::Failure::Busy | guest::Failure::TooMany)) {
             return Next::Later;
         }
         match answered(named, tool, answer).await {

@@ -194,6 +194,60 @@ fn what_is_no_pattern_is_refused_with_the_pattern_and_the_part() {
     }
 }
 
+#[test]
+fn a_pattern_covers_what_is_narrower() {
+    for (wide, narrow, covers) in [
+        ("https://a.example", "GET https://a.example/v1/*", true),
+        ("https://a.example", "https://a.example", true),
+        ("https://a.example/*", "https://a.example", true),
+        ("https://a.example/v1/*", "https://a.example/v1/x", true),
+        ("https://a.example/v1/*", "https://a.example/v1/x/*", true),
+        ("https://*.example", "https://a.b.example", true),
+        ("https://*.example", "https://*.b.example", true),
+        ("https://*", "https://*.b.example", true),
+        ("https://a.example:*", "https://a.example:8443", true),
+        ("GET,POST https://a.example", "POST https://a.example", true),
+        ("http://[10.0.0.0/8]", "http://10.1.2.3", true),
+        ("http://[10.0.0.0/8]", "http://[10.1.0.0/16]", true),
+        ("https://a.example/v1/*", "https://a.example", false),
+        ("https://a.example/v1/*", "https://a.example/v1", false),
+        ("https://a.example/v1", "https://a.example/v1/*", false),
+        ("https://a.example", "http://a.example", false),
+        ("https://a.example", "https://a.example:*", false),
+        ("GET https://a.example", "https://a.example", false),
+        ("GET https://a.example", "GET,POST https://a.example", false),
+        ("https://*.example", "https://example", false),
+        ("https://*.b.example", "https://*.example", false),
+        ("https://a.example", "https://*.a.example", false),
+        ("https://*", "https://1.1.1.1", false),
+        ("http://[10.1.0.0/16]", "http://[10.0.0.0/8]", false),
+        ("http://[10.0.0.0/8]", "http://a.example", false),
+    ] {
+        let [wide_pattern, narrow_pattern] = [wide, narrow].map(|text| text.parse::<Pattern>().unwrap());
+        assert_eq!(wide_pattern.covers(&narrow_pattern), covers, "{wide} {narrow}");
+    }
+}
+
+/// Patterns and requests of few parts, so that they meet often.
+fn meeting() -> impl Strategy<Value = (String, String)> {
+    let one = |parts: &[&'static str]| prop::sample::select(parts.to_vec());
+    let scheme = one(&["http://", "https://"]);
+    let host = one(&["a.x", "b.a.x", "*.x", "*.a.x", "*", "10.0.0.1", "[10.0.0.0/8]", "[10.0.0.0/31]", "x"]);
+    let pattern = (
+        one(&["", "GET ", "POST ", "GET,POST "]),
+        scheme.clone(),
+        host,
+        one(&["", ":80", ":*"]),
+        one(&["", "/*", "/v", "/v/*", "/v/w/*", "/v/w"]),
+    )
+        .prop_map(|(methods, scheme, host, port, path)| format!("{methods}{scheme}{host}{port}{path}"));
+    let host = one(&["a.x", "b.a.x", "c.b.a.x", "x", "10.0.0.1", "10.1.1.1"]);
+    let request =
+        (one(&["GET ", "POST ", "PUT "]), scheme, host, one(&["", ":80", ":81"]), one(&["", "/", "/v", "/v/", "/v/w", "/v/w/", "/w"]))
+            .prop_map(|(method, scheme, host, port, path)| format!("{method}{scheme}{host}{port}{path}"));
+    (pattern, request)
+}
+
 /// Pieces of which paths are made that try to climb.
 fn climbing() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
@@ -203,6 +257,14 @@ fn climbing() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #[test]
+    fn what_is_covered_is_allowed((narrow, request) in meeting(), (wide, _) in meeting()) {
+        let [wide_pattern, narrow_pattern] = [&wide, &narrow].map(|text| text.parse::<Pattern>().unwrap());
+        if wide_pattern.covers(&narrow_pattern) {
+            prop_assert!(!allows(&[&narrow], &request) || allows(&[&wide], &request), "{wide} covers {narrow}, and not {request}");
+        }
+    }
+
     #[test]
     fn no_path_climbs_out_of_its_prefix(path in climbing()) {
         let patterns = Patterns::parse(&["https://api.example.com/v1/*"]).unwrap();

@@ -1,5 +1,7 @@
 //! Tables of what a request state is bound to, and of what becomes of it in time.
 
+mod forged;
+
 use super::*;
 use crate::seal::{KEY_BYTES, SealKey};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use guesthouse_protocol::Outgoing;
 use guesthouse_protocol::http::{Accepts, HttpRefusal};
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, Response, StatusCode};
 use std::convert::Infallible;
 use std::mem;
@@ -125,9 +125,12 @@ pub(super) fn refused(refusal: HttpRefusal) -> Response<AnswerBody> {
     if let Some(allow) = refusal.allow {
         headers.insert(ALLOW, HeaderValue::from_static(allow));
     }
+    if let Some(challenge) = refusal.challenge {
+        headers.insert(WWW_AUTHENTICATE, challenge);
+    }
     match refusal.status {
         StatusCode::SERVICE_UNAVAILABLE => {
-            headers.insert(RETRY_AFTER, crate::transport::RETRY_AFTER_S.into());
+            headers.insert(RETRY_AFTER, guesthouse_protocol::RETRY_AFTER_S.into());
         }
         // The rest of the body will not be read.
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {

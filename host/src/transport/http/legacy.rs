@@ -11,13 +11,13 @@ use super::{Server, intake};
 use crate::dispatch::Frame;
 use crate::identity::session_name;
 use crate::registry::Endpoint;
+use crate::transport::Service;
 use crate::transport::driver::{Connection, Sink};
 use crate::transport::memory::QueueSource;
-use crate::transport::{RETRY_AFTER_S, Service};
 use bytes::Bytes;
 use guesthouse_protocol::framing::write_named_event;
 use guesthouse_protocol::http::{HttpRefusal, check_events, check_post};
-use guesthouse_protocol::{Identity, Mode, Peer, PeerConfig, RpcError, TransportKind, error};
+use guesthouse_protocol::{Identity, Mode, Peer, PeerConfig, RETRY_AFTER_S, RpcError, TransportKind, error};
 use http::request::Parts;
 use hyper::body::Incoming;
 use hyper::{Method, Response, StatusCode};
@@ -66,15 +66,16 @@ pub(super) async fn serve<S: Service>(
     server: &Server<S>,
     wire: &Arc<Wire>,
     wanted: Wanted,
+    identity: Identity,
     parts: &Parts,
     body: Incoming,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
     match (wanted, &parts.method) {
         (Wanted::Open(endpoint), &Method::GET) => {
             check_events(&parts.headers)?;
-            open(server, wire, endpoint, server.service.identify(&parts.headers)?)
+            open(server, wire, endpoint, identity)
         }
-        (Wanted::Send, &Method::POST) => send(server, parts, body).await,
+        (Wanted::Send, &Method::POST) => send(server, &identity, parts, body).await,
         (Wanted::Open(_), _) => Err(not_allowed("GET")),
         (Wanted::Send, _) => Err(not_allowed("POST")),
     }
@@ -123,11 +124,15 @@ fn open<S: Service>(
 }
 
 /// Passes a message on. What there is to say about it comes on the stream.
-async fn send<S: Service>(server: &Server<S>, parts: &Parts, body: Incoming) -> Result<Response<AnswerBody>, HttpRefusal> {
+async fn send<S: Service>(
+    server: &Server<S>,
+    caller: &Identity,
+    parts: &Parts,
+    body: Incoming,
+) -> Result<Response<AnswerBody>, HttpRefusal> {
     check_post(&parts.headers)?;
     let id = parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")));
     let id = id.ok_or_else(HttpRefusal::session_required)?;
-    let caller = server.service.identify(&parts.headers)?;
     let inlet = lock(&server.connections.0).get(id).cloned();
     let is_own = |owner: &Identity| (&owner.principal, &owner.tenant) == (&caller.principal, &caller.tenant);
     let (_, messages) = inlet.filter(|(owner, _)| is_own(owner)).ok_or_else(HttpRefusal::session_not_found)?;
@@ -169,7 +174,7 @@ impl Sink for EventSink {
         let mut last = None;
         for message in messages {
             let (written, on_the_wire) = oneshot::channel();
-            self.0.send(Frame { message: message.clone(), written: Some(written) }).await.map_err(|_| gone())?;
+            self.0.send(Frame { message: message.clone(), written: Some(written), share: None }).await.map_err(|_| gone())?;
             last = Some(on_the_wire);
         }
         match last {

@@ -5,9 +5,9 @@ use super::wire::Wire;
 use super::{Server, handshake, intake, legacy, modern};
 use crate::registry::Endpoint;
 use crate::transport::Service;
-use guesthouse_protocol::http::{Accepts, Access, HttpRefusal, Route, Verb, check_post, route, verb};
+use guesthouse_protocol::http::{Accepts, Access, HttpRefusal, Route, Verb, check_post, route, session_id, verb};
 use guesthouse_protocol::message::parse;
-use guesthouse_protocol::{Identity, PeerConfig, RpcError, TransportKind, error};
+use guesthouse_protocol::{Identity, PeerConfig, Refusal, Revision, RpcError, TransportKind, error};
 use http::request::Parts;
 use hyper::body::Incoming;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
@@ -52,29 +52,30 @@ async fn serve<S: Service>(
     body: Incoming,
     access: &Access,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
+    if parts.method == Method::OPTIONS {
+        return preflight(server, &parts, access);
+    }
+    // Before anything else is said: who may not call learns nothing, not even what there is.
+    let identity = server.service.identify(&parts.headers, server.local)?;
     if server.service.config().server.sse
-        && parts.method != Method::OPTIONS
         && let Some(wanted) = legacy::wanted(parts.uri.path())
     {
-        return legacy::serve(server, wire, wanted, &parts, body).await;
+        return legacy::serve(server, wire, wanted, identity, &parts, body).await;
     }
     let endpoint = endpoint(parts.uri.path()).ok_or_else(not_found)?;
     let config = server.service.peer_config(&endpoint, TransportKind::Http).ok_or_else(not_found)?;
     let headers = &parts.headers;
-    let verb = verb(&parts, config.mode)?;
-    if verb == Verb::Preflight {
-        return Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(&parts)));
-    }
-    let identity = server.service.identify(headers)?;
-    match verb {
+    match verb(&parts, config.mode)? {
         Verb::Post | Verb::Preflight => {}
         Verb::Get => return handshake::listen(server, &endpoint, &identity, headers, wire),
         Verb::Delete => return handshake::delete(&server.sessions, &endpoint, &identity, headers),
     }
     let accepts = check_post(headers)?;
     let limits = &config.limits.parse;
-    let message = intake::read(body, limits, server.service.config().limits.body_time.duration()).await?;
-    let incoming = parse(&message, limits)?;
+    let unread = |refusal: Refusal| HttpRefusal::unread(&refusal, revision(server, &endpoint, &identity, headers));
+    let body_time = server.service.config().limits.body_time.duration();
+    let message = intake::read(body, limits, body_time).await.map_err(unread)?;
+    let incoming = parse(&message, limits).map_err(unread)?;
     let route = route(headers, &incoming, config.mode)?;
     let posted = Posted { server, endpoint, identity, config: config.clone(), headers, accepts, wire };
     match route {
@@ -83,6 +84,20 @@ async fn serve<S: Service>(
         Route::Handshake { session: None, opens: true, .. } => handshake::open(posted, incoming).await,
         Route::Handshake { session: None, opens: false, .. } => Err(HttpRefusal::session_required()),
     }
+}
+
+/// Tells a browser what its scripts may send, without a word about what there is at the path.
+fn preflight<S: Service>(server: &Server<S>, parts: &Parts, access: &Access) -> Result<Response<AnswerBody>, HttpRefusal> {
+    endpoint(parts.uri.path()).ok_or_else(not_found)?;
+    let config = server.service.peer_config(&Endpoint::Merged, TransportKind::Http).ok_or_else(not_found)?;
+    verb(parts, config.mode)?;
+    Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(parts, config.mode)))
+}
+
+/// The revision of the session that the client names; else the one that the client names itself.
+fn revision<S>(server: &Server<S>, endpoint: &Endpoint, identity: &Identity, headers: &HeaderMap) -> Option<Revision> {
+    let session = session_id(headers).ok().flatten().and_then(|id| server.sessions.find(id, endpoint, identity));
+    session.and_then(|session| session.revision()).or_else(|| handshake::named_version(headers).ok().flatten())
 }
 
 /// `/mcp` or `/mcp/<guest>`.

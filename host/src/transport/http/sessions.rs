@@ -98,7 +98,6 @@ impl Sessions {
     }
 
     /// How many there are.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         lock(&self.table).open.len()
     }

@@ -10,10 +10,12 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use guesthouse::audit::{Audit, Event, Sink};
 use guesthouse::capability::http::{Http, SecretHeader};
-use guesthouse::guest::{CallLimits, Engines, Failure as CallFailure, Room, Settings, Version, load_bytes};
+use guesthouse::config::grants::Grants;
+use guesthouse::guest::{CallLimits, Engines, Failure as CallFailure, LoadError, Room, Settings, Version, load_bytes};
 use guesthouse::network::{Failure, Network, Proxies, Resolve, Trust};
 use guesthouse::policy::http::Patterns;
 use guesthouse::policy::origin::Origin;
+use guesthouse::telemetry::GuestFigures;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -23,6 +25,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use wasm_encoder::{CustomSection, Encode as _, Section as _};
 
 use crate::support::{cache, engines, outgoing, text};
 
@@ -66,6 +69,10 @@ impl Sink for Trail {
 pub struct Outside {
     pub engines: Engines,
     pub room: Option<Arc<Http>>,
+    /// What is granted.
+    pub patterns: Vec<String>,
+    /// What the component declares, if it declares anything.
+    pub declared: Option<Vec<&'static str>>,
     pub limits: CallLimits,
     pub names: Names,
     pub trail: Arc<Trail>,
@@ -97,14 +104,32 @@ impl Outside {
         let secrets = secrets.iter().map(secret).collect();
         let limits = CallLimits { wall_ms: 20_000, ..limits };
         let room = Http::new(&network, Patterns::parse(patterns).unwrap(), secrets, &limits);
-        Self { engines: engines().clone(), room: Some(Arc::new(room)), limits, names, trail: Arc::default() }
+        let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        Self { engines: engines().clone(), room: Some(Arc::new(room)), patterns, declared: None, limits, names, trail: Arc::default() }
     }
 
     pub fn version(&self) -> Version {
-        let room = Room { audit: Audit::to(self.trail.clone()), http: self.room.clone(), ..Room::default() };
-        let settings =
-            Settings { name: "outgoing".into(), config_json: "{}".into(), limits: self.limits.clone(), room, cache: Some(cache()) };
-        load_bytes(&self.engines, "outgoing.wasm", outgoing(), settings).unwrap()
+        self.load().unwrap()
+    }
+
+    pub fn load(&self) -> Result<Version, LoadError> {
+        let settings = Settings {
+            name: "outgoing".into(),
+            config_json: "{}".into(),
+            limits: self.limits.clone(),
+            grants: Grants { http: self.patterns.clone(), ..Grants::default() },
+            room: Room { audit: Audit::to(self.trail.clone()), http: self.room.clone(), ..Room::default() },
+            figures: GuestFigures::default(),
+            cache: Some(cache()),
+        };
+        let mut bytes = outgoing().to_vec();
+        if let Some(patterns) = &self.declared {
+            let data = json!({ "format": 1, "name": "outgoing", "version": "1", "wants": { "http": patterns } }).to_string().into_bytes();
+            let section = CustomSection { name: "guesthouse:manifest".into(), data: data.into() };
+            bytes.push(section.id());
+            section.encode(&mut bytes);
+        }
+        load_bytes(&self.engines, "outgoing.wasm", &bytes, settings)
     }
 
     /// What came of one request.
@@ -128,8 +153,10 @@ impl Outside {
         self.version().call_tool(None, "send".into(), arguments).await.unwrap_err()
     }
 
+    /// What was noted of requests; what was noted when the guest was loaded is left out.
     pub fn audit(&self) -> Vec<String> {
-        self.trail.0.lock().unwrap().clone()
+        let noted = self.trail.0.lock().unwrap();
+        noted.iter().filter(|line| !self.patterns.iter().any(|pattern| line.ends_with(&format!(" http {pattern}")))).cloned().collect()
     }
 }
 

@@ -23,7 +23,7 @@ pub fn check(data: &[u8]) {
         AccessRules::new(&["*".into()], &["*".into()]),
     ] {
         match rules.check(&parts) {
-            Ok(access) => drop(access.preflight(&parts)),
+            Ok(access) => drop(access.preflight(&parts, mode)),
             Err(refusal) => refused(&refusal),
         }
     }

@@ -9,7 +9,7 @@ const DAYS_TO_1970: u64 = 719_468;
 const DAYS_PER_ERA: u64 = 146_097;
 
 /// Milliseconds since 1970 as `2026-07-28T01:02:03.004Z`.
-pub(super) fn iso_8601(ms: u64) -> String {
+pub fn iso_8601(ms: u64) -> String {
     let (year, month, day) = date(ms / MS_PER_DAY);
     let of_day = ms % MS_PER_DAY;
     let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);

@@ -229,7 +229,8 @@ async fn a_stream_that_is_not_there_is_refused() {
     for (headers, status, part) in [
         (vec![("accept", "text/event-stream")], 400, "session_required"),
         ([named.as_slice(), &[("accept", "application/json")]].concat(), 406, "not_acceptable"),
-        ([named.as_slice(), &[("mcp-protocol-version", "2025-06-18")]].concat(), 400, "wrong_session_version"),
+        ([named.as_slice(), &[("mcp-protocol-version", "2026-07-28")]].concat(), 400, "wrong_session_version"),
+        ([named.as_slice(), &[("mcp-protocol-version", "2025-13-32")]].concat(), 400, "unsupported_protocol_version"),
     ] {
         let mut other = server.connect().await;
         other.send(&request("GET /mcp", &headers, "")).await;
