@@ -4,12 +4,14 @@ mod status;
 
 use crate::audit::{Audit, Event, Journal, Refusals, What};
 use crate::auth::{Authenticator, authenticator};
+use crate::capability::http::Http;
 use crate::capability::keyvalue::Shelf;
 use crate::config::admin::{AdminConfig, AuditTo};
 use crate::config::auth::AuthConfig;
-use crate::config::{Config, GuestConfig, GuestLimits, paths};
+use crate::config::{Config, GuestConfig, GuestLimits, http, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
+use crate::network::{Network, SystemResolver};
 use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::storage::{Quota, Storage};
@@ -82,8 +84,16 @@ impl Host {
         let started_with = guests.len();
         let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
         let storage = Storage::new(&config.storage);
-        let loading =
-            Loading { engines: &engines, cache: cache.as_ref(), config: &config, telemetry: &telemetry, audit: &audit, storage: &storage };
+        let network = network(&config, &guests)?;
+        let loading = Loading {
+            engines: &engines,
+            cache: cache.as_ref(),
+            config: &config,
+            telemetry: &telemetry,
+            audit: &audit,
+            storage: &storage,
+            network: network.as_ref(),
+        };
         let Served { loaded, not_served } = loading.all(guests).await?;
         open_if_needed(&storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
@@ -183,6 +193,8 @@ struct Loading<'a> {
     telemetry: &'a Telemetry,
     audit: &'a Audit,
     storage: &'a Storage,
+    /// There if some guest may send requests.
+    network: Option<&'a Network>,
 }
 
 /// What came of it.
@@ -236,14 +248,17 @@ impl Loading<'_> {
     fn settings(&self, guest: &GuestSource) -> Result<Settings> {
         let config_json = serde_json::to_string(&guest.config.config)
             .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
+        let limits = call_limits(&guest.config.limits, &self.config.auth);
+        let http = self.network.map(|network| outgoing(guest, network, &limits)).transpose()?.flatten();
         Ok(Settings {
             name: guest.name.clone(),
             config_json,
-            limits: call_limits(&guest.config.limits, &self.config.auth),
+            limits,
             grants: guest.config.grants.clone(),
             room: Room {
                 audit: self.audit.clone(),
                 env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
+                http,
                 state: Some(shelf(&guest.config.limits, self.storage)),
                 ..Room::default()
             },
@@ -251,6 +266,26 @@ impl Loading<'_> {
             cache: self.cache.cloned(),
         })
     }
+}
+
+/// What guests' HTTP requests go out through, if any guest may send some.
+fn network(config: &Config, guests: &[GuestSource]) -> Result<Option<Network>> {
+    if guests.iter().all(|guest| guest.config.grants.http.is_empty()) {
+        return Ok(None);
+    }
+    let resolver = Arc::new(SystemResolver::default());
+    let network = Network::new(resolver, config.http.trust()?, config.http.proxies()?, tokio::runtime::Handle::current());
+    Ok(Some(network))
+}
+
+/// Where a guest's requests may go, and what is added to them.
+fn outgoing(guest: &GuestSource, network: &Network, limits: &CallLimits) -> Result<Option<Arc<Http>>> {
+    let patterns = http::patterns(&guest.name, &guest.config)?;
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let secrets = http::secrets(&guest.name, &guest.config)?;
+    Ok(Some(Arc::new(Http::new(network, patterns, secrets, limits))))
 }
 
 fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
@@ -282,6 +317,13 @@ fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
         log_lines: limits.logs,
         progress: limits.progress,
         concurrency: limits.concurrency,
+        requests: limits.requests,
+        requests_at_once: limits.requests_at_once,
+        request_wall_ms: limits.request_wall.0,
+        request_connect_ms: limits.request_connect.0,
+        request_bytes: bytes(limits.request),
+        response_bytes: bytes(limits.response),
+        response_header_bytes: bytes(limits.response_headers),
         per_principal: auth.cap(limits.concurrency, limits.per_principal),
         ..CallLimits::default()
     }
