@@ -14,7 +14,7 @@ use crate::changes::Hub;
 use crate::config::Config;
 use crate::dispatch::Line;
 use crate::host::Shared;
-use crate::identity;
+use crate::identity::{self, Presence};
 use crate::registry::Endpoint;
 use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
@@ -33,6 +33,9 @@ trait Service: Send + Sync + 'static {
 
     /// Who sends a request with these headers; refused, if it says so and is not, or must say so and does not.
     fn identify(&self, headers: &HeaderMap) -> Result<Identity, HttpRefusal>;
+
+    /// Held by whatever carries a session, for as long as there is one.
+    fn presence(&self, caller: &Identity) -> Presence;
 
     /// What is counted.
     fn telemetry(&self) -> &Telemetry;
@@ -67,6 +70,10 @@ impl Service for Shared {
     fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
         let here = self.config.server.listen.ip().is_loopback();
         Ok(if here { identity::local() } else { Identity::default() })
+    }
+
+    fn presence(&self, caller: &Identity) -> Presence {
+        self.departures.presence(caller)
     }
 
     fn telemetry(&self) -> &Telemetry {

@@ -4,6 +4,7 @@ use super::Service;
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
 use crate::dispatch::{FrameSender, Line, pass_on};
+use crate::identity::Presence;
 use crate::registry::Endpoint;
 use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
@@ -99,6 +100,10 @@ impl Service for Fake {
 
     fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
         Ok(Identity::default())
+    }
+
+    fn presence(&self, _caller: &Identity) -> Presence {
+        Presence::default()
     }
 
     fn telemetry(&self) -> &Telemetry {
