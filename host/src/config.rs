@@ -15,7 +15,7 @@ pub mod streams;
 pub mod tasks;
 pub mod units;
 
-use crate::guest::CallLimits;
+use crate::guest::{CallLimits, KEPT_INSTANCES_MAX, Keeping};
 use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
@@ -168,6 +168,8 @@ pub struct Limits {
     pub question_rounds: u32,
     /// Most calls of one peer that wait for answers at the same time, in the handshake era.
     pub questions_per_peer: usize,
+    /// Most instances that are kept between calls, of all guests together.
+    pub instances: usize,
     /// How long calls in flight may take to finish once the host is asked to stop.
     pub stop_time: Span,
 }
@@ -196,6 +198,7 @@ impl Default for Limits {
             question_time: Span(600_000),
             question_rounds: 8,
             questions_per_peer: 64,
+            instances: KEPT_INSTANCES_MAX,
             stop_time: Span(10_000),
         }
     }
@@ -249,12 +252,22 @@ pub struct GuestLimits {
     pub value: Size,
     /// All keys and values that it saves.
     pub state: Size,
+    /// Instances that are kept at a time, where they outlive a call.
+    pub instances: usize,
+    /// How long a kept instance may be idle.
+    pub instance_idle: Span,
+    /// How long a call waits for its turn on a kept instance.
+    pub turn: Span,
+    /// What an instance may save of its memory before it goes.
+    pub saved: Size,
+    /// What is kept of that, for all that may come back.
+    pub saved_total: Size,
 }
 
 impl Default for GuestLimits {
     /// What a call may use by default is said in one place, with the limits that are enforced.
     fn default() -> Self {
-        let limits = CallLimits::default();
+        let (limits, keeping) = (CallLimits::default(), Keeping::default());
         Self {
             memory: Size(limits.memory_bytes as u64),
             cpu: Span(limits.cpu_ms),
@@ -268,6 +281,11 @@ impl Default for GuestLimits {
             keys: 10_000,
             value: Size(1 << 20),
             state: Size(64 << 20),
+            instances: keeping.instances_max,
+            instance_idle: Span(keeping.idle_ms),
+            turn: Span(keeping.turn_ms),
+            saved: Size(keeping.saved_bytes_max as u64),
+            saved_total: Size(keeping.saved_total_bytes_max as u64),
         }
     }
 }

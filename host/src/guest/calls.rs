@@ -9,6 +9,7 @@ use super::allowance::Allowance;
 use super::attempts::{self, Body};
 use super::bindings::{completion, lifecycle, migration, prompts, resources, tasks, tools, types};
 use super::failure::{Failure, Stage};
+use super::kept;
 use super::outcome::Outcome;
 use super::shares::Place;
 use super::state::{CallContext, Visit};
@@ -18,7 +19,7 @@ use crate::telemetry::Ended;
 
 /// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
 /// guest is busy.
-const PERMIT_WAIT: Duration = Duration::from_millis(500);
+pub(super) const PERMIT_WAIT: Duration = Duration::from_millis(500);
 
 /// The caller's end of a call; None where no request is served, as for lists that are asked once per version.
 pub type Caller = Option<Box<dyn CallContext>>;
@@ -54,7 +55,7 @@ macro_rules! callback {
 impl Version {
     /// Who the guest is. Asked once per version.
     pub async fn describe(&self) -> Result<lifecycle::ServerInfo, Failure> {
-        self.run(None, None, (), |version, (), live| {
+        let described = self.run(None, None, (), |version, (), live| {
             Box::pin(async move {
                 let guest = match version.indices.lifecycle.load(&mut live.store, &live.instance) {
                     Ok(guest) => guest,
@@ -63,8 +64,11 @@ impl Version {
                 let answer = guest.call_describe(&mut live.store).await;
                 live.answered(answer.map(Ok::<_, types::Error>))
             })
-        })
-        .await
+        });
+        let described = described.await?;
+        // What instances save is labelled with it.
+        self.inner.instances.described.get_or_init(|| described.version.as_str().into());
+        Ok(described)
     }
 
     /// A page of the tools.
@@ -161,16 +165,6 @@ impl Version {
         callback!(self, None, migration(from_version, owner), |guest, store| guest.call_migrate(store, from_version, owner))
     }
 
-    /// Saves an instance's memory for the version after it.
-    pub async fn save(&self) -> Result<Vec<u8>, Failure> {
-        callback!(self, None, handoff(), |guest, store| guest.call_save(store))
-    }
-
-    /// Gives a new instance the memory of one before it.
-    pub async fn restore(&self, from_version: String, saved: Vec<u8>) -> Result<(), Failure> {
-        callback!(self, None, handoff(from_version, saved), |guest, store| guest.call_restore(store, from_version, saved))
-    }
-
     /// Runs a callback, counts how it ended, and notes a failure that is not the guest's own error.
     async fn run<A, T>(&self, caller: Caller, allowance: Option<Allowance>, arguments: A, body: Body<A, T>) -> Result<T, Failure>
     where
@@ -210,6 +204,11 @@ impl Version {
         T: Outcome + Send + Sync + 'static,
     {
         let version = &self.inner;
+        if let Some(key) = version.instances.key(caller.as_deref()) {
+            let limits = &version.guest.limits;
+            let visit = |allowance: &Allowance| Visit::new(limits, caller, allowance.clone());
+            return kept::run(version, key, visit, allowance, arguments, body).await;
+        }
         let admitted = admit(version).await?;
         let allowance = allowance.unwrap_or_else(|| Allowance::of_call(&version.guest.limits));
         let call = {
@@ -239,7 +238,7 @@ async fn admit(version: &Inner) -> Result<Admitted, Failure> {
     }
     let both = async {
         let permit = Arc::clone(&version.permits).acquire_owned().await.ok()?;
-        Some((permit, version.share.take().await))
+        Some((permit, version.engines.lobby().place(version).await))
     };
     tokio::time::timeout(PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)
 }

@@ -77,7 +77,8 @@ impl Session {
         let opened = Instant::now();
         let streams = Streams::new(replay, budget);
         let state = State { peer, streams: streams.clone(), running: HashMap::new(), opened, used: opened, closed: false };
-        Self { endpoint, identity, listener: Arc::new(listener), streams, state: Mutex::new(state) }
+        let listener = Arc::new(listener.of_session(identity.session.clone()));
+        Self { endpoint, identity, listener, streams, state: Mutex::new(state) }
     }
 
     /// Whether that caller opened it.
