@@ -7,6 +7,7 @@ mod cli;
 mod dispatch;
 mod faults;
 mod fuzz_seeds;
+mod instances;
 mod limits;
 mod matrix;
 mod questions;
