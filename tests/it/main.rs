@@ -2,6 +2,7 @@
 
 mod admin;
 mod apps;
+mod cancel;
 mod changes;
 mod cli;
 mod dispatch;
