@@ -4,6 +4,7 @@
 //! every flag of the command line is one of these keys in kebab case.
 
 pub mod admin;
+pub mod auth;
 mod check;
 pub mod discover;
 pub mod edit;
@@ -43,6 +44,8 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// Who may call over HTTP.
+    pub auth: auth::AuthConfig,
     /// Where what outlives a call is saved.
     pub storage: storage::StorageConfig,
     /// How the host is watched.
@@ -139,6 +142,8 @@ pub struct Limits {
     pub requests: usize,
     /// Most requests in flight on one stdio or in-process connection, or in one session.
     pub requests_per_peer: usize,
+    /// Most requests in flight of one principal, over all its connections; see [`auth::AuthConfig::cap`] where the key is absent.
+    pub requests_per_principal: Option<usize>,
     /// How long a client may take to send an HTTP request's header section, counted from the end of the one before: so
     /// also how long a connection may be idle. Clients that keep connections for later rely on more than a minute.
     pub header_time: Span,
@@ -184,6 +189,7 @@ impl Default for Limits {
             connections: 4_096,
             requests: 4_096,
             requests_per_peer: 256,
+            requests_per_principal: None,
             header_time: Span(75_000),
             body_time: Span(30_000),
             write_time: Span(60_000),
@@ -246,6 +252,8 @@ pub struct GuestLimits {
     pub progress: u32,
     /// Calls at the same time.
     pub concurrency: usize,
+    /// Those of them that may be one principal's; see [`auth::AuthConfig::cap`] where the key is absent.
+    pub per_principal: Option<usize>,
     /// Keys that it may save, in all its buckets together.
     pub keys: usize,
     /// Length of one value that it saves.
@@ -278,6 +286,7 @@ impl Default for GuestLimits {
             logs: limits.log_lines,
             progress: limits.progress,
             concurrency: limits.concurrency,
+            per_principal: None,
             keys: 10_000,
             value: Size(1 << 20),
             state: Size(64 << 20),
@@ -326,6 +335,7 @@ impl Config {
         config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name).and_then(|()| guest.grants.check(name)))?;
         config.streams.check()?;
         config.seal.check()?;
+        config.auth.check()?;
         config.tasks.check()?;
         config.storage.check()?;
         config.admin.check()?;

@@ -3,11 +3,14 @@
 mod status;
 
 use crate::audit::{Audit, Event, Journal, Refusals, What};
+use crate::auth::{Authenticator, authenticator};
 use crate::capability::keyvalue::Shelf;
 use crate::config::admin::{AdminConfig, AuditTo};
+use crate::config::auth::AuthConfig;
 use crate::config::{Config, GuestConfig, GuestLimits, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Keeping, Room, Settings, clean};
+use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::storage::{Quota, Storage};
 use crate::telemetry::Telemetry;
@@ -17,7 +20,6 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// Compiled code that is kept on disk; the oldest goes first.
@@ -58,8 +60,10 @@ pub struct Shared {
     pub dispatcher: Dispatcher,
     /// As it was when the host started.
     pub config: Config,
-    /// One permit for each request in flight, over all connections.
-    pub requests: Arc<Semaphore>,
+    /// The requests in flight, over all connections.
+    pub requests: Requests,
+    /// Tells who calls over HTTP, where callers have to prove it.
+    pub auth: Option<Box<dyn Authenticator>>,
     /// What is counted.
     pub telemetry: Telemetry,
     /// Where uses, refusals and failures are noted.
@@ -85,9 +89,9 @@ impl Host {
         open_if_needed(&storage, &loaded).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
-        let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
+        let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
         let started = Instant::now();
-        let shared = Arc::new(Shared { dispatcher, config, requests, telemetry, audit, not_served, started });
+        let shared = Arc::new(Shared { dispatcher, config, requests, auth, telemetry, audit, not_served, started });
         status::observe(&shared);
         Ok(Self { shared })
     }
@@ -120,6 +124,14 @@ impl Host {
 
     /// Serves over HTTP until `stop` resolves; then calls in flight get their time to finish.
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        if self.shared.auth.is_none()
+            && let Ok(address) = listener.local_addr()
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(
+                "whoever reaches {address} may call; tokens in the table [auth] change that (`guesthouse token NAME` makes one)"
+            );
+        }
         transport::http::serve(self.shared.clone(), listener, stop).await
     }
 
@@ -228,7 +240,7 @@ impl Loading<'_> {
         Ok(Settings {
             name: guest.name.clone(),
             config_json,
-            limits: call_limits(&guest.config.limits),
+            limits: call_limits(&guest.config.limits, &self.config.auth),
             keeping: keeping(&guest.config),
             grants: guest.config.grants.clone(),
             room: Room {
@@ -260,7 +272,7 @@ async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()>
     Ok(())
 }
 
-fn call_limits(limits: &GuestLimits) -> CallLimits {
+fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
     let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
     CallLimits {
         wall_ms: limits.wall.0,
@@ -272,6 +284,7 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
         log_lines: limits.logs,
         progress: limits.progress,
         concurrency: limits.concurrency,
+        per_principal: auth.cap(limits.concurrency, limits.per_principal),
         ..CallLimits::default()
     }
 }

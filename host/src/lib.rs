@@ -4,6 +4,7 @@
 
 pub mod admin;
 pub mod audit;
+pub mod auth;
 pub mod build;
 pub mod capability;
 pub mod changes;
@@ -15,6 +16,7 @@ pub mod guest;
 pub mod host;
 pub mod identity;
 pub mod policy;
+pub mod principals;
 pub mod registry;
 pub mod seal;
 pub mod storage;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
 
 use super::allowance::Allowance;
 use super::attempts::{self, Body};
@@ -15,6 +16,8 @@ use super::shares::Place;
 use super::state::{CallContext, Visit};
 use super::version::{Inner, Version};
 use crate::audit::{Event, What};
+use crate::identity::Identity;
+use crate::principals::Share;
 use crate::telemetry::Ended;
 
 /// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
@@ -204,12 +207,17 @@ impl Version {
         T: Outcome + Send + Sync + 'static,
     {
         let version = &self.inner;
-        if let Some(key) = version.instances.key(caller.as_deref()) {
+        let deadline = Instant::now() + PERMIT_WAIT;
+        // What the host itself wants of a guest is nobody's share.
+        let identity = caller.as_deref().filter(|_| version.principals.counts()).map(CallContext::identity);
+        let key = version.instances.key(caller.as_deref());
+        let own = own_share(version, identity.as_ref(), deadline).await?;
+        if let Some(key) = key {
             let limits = &version.guest.limits;
             let visit = |allowance: &Allowance| Visit::new(limits, caller, allowance.clone());
-            return kept::run(version, key, visit, allowance, arguments, body).await;
+            return kept::run(version, (key, own), visit, allowance, arguments, body).await;
         }
-        let admitted = admit(version).await?;
+        let admitted = (admit(version, deadline).await?, own);
         let allowance = allowance.unwrap_or_else(|| Allowance::of_call(&version.guest.limits));
         let call = {
             let visit = Visit::new(&version.guest.limits, caller, allowance.clone());
@@ -225,12 +233,18 @@ impl Version {
     }
 }
 
+/// Waits until the caller may have one more call of the guest.
+async fn own_share(version: &Inner, identity: Option<&Identity>, deadline: Instant) -> Result<Option<Share>, Failure> {
+    let Some(identity) = identity else { return Ok(None) };
+    timeout_at(deadline, version.principals.take(identity)).await.map(Some).map_err(|_| Failure::TooMany)
+}
+
 /// A call's place among those of its guest, and in the pool of the engine.
 type Admitted = (OwnedSemaphorePermit, Place);
 
 /// Lets a call begin. A burst of short calls waits for a moment; a guest that is full of long ones says so. The wait comes
 /// before the call's deadline starts, and how many wait is bounded by the requests in flight.
-async fn admit(version: &Inner) -> Result<Admitted, Failure> {
+async fn admit(version: &Inner, deadline: Instant) -> Result<Admitted, Failure> {
     if let Ok(permit) = Arc::clone(&version.permits).try_acquire_owned()
         && let Some(place) = version.share.try_take()
     {
@@ -240,5 +254,5 @@ async fn admit(version: &Inner) -> Result<Admitted, Failure> {
         let permit = Arc::clone(&version.permits).acquire_owned().await.ok()?;
         Some((permit, version.engines.lobby().place(version).await))
     };
-    tokio::time::timeout(PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)
+    timeout_at(deadline, both).await.ok().flatten().ok_or(Failure::Busy)
 }

@@ -14,6 +14,7 @@ use super::lobby::Held;
 use super::outcome::Outcome;
 use super::state::Visit;
 use super::version::Inner;
+use crate::principals::Share;
 
 /// What a call finds when it has the turn.
 enum Found {
@@ -22,11 +23,11 @@ enum Found {
     Room(Held),
 }
 
-/// Runs a callback on the instance that is kept for `key`. Whatever goes wrong beyond an error of the guest's own, a dropped
+/// Runs a callback on the instance that is kept for a key; the caller's share is held from before its wait. Whatever goes wrong beyond an error of the guest's own, a dropped
 /// future among it, destroys the instance.
 pub(super) async fn run<A, T>(
     version: &Arc<Inner>,
-    key: Key,
+    (key, own): (Key, Option<Share>),
     visit: impl FnOnce(&Allowance) -> Visit,
     allowance: Option<Allowance>,
     arguments: A,
@@ -45,7 +46,7 @@ where
         let version = Arc::clone(version);
         async move {
             // These go last, after the instance.
-            let _alive = (permit, version.engines.running());
+            let _alive = (permit, own, version.engines.running());
             let turn = turn;
             let mut kept = match found {
                 Found::Instance(mut kept) => {

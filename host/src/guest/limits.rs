@@ -3,6 +3,8 @@
 use prometheus_client::metrics::gauge::Gauge;
 use wasmtime::ResourceLimiter;
 
+use crate::principals::PrincipalCap;
+
 /// Core instances that a component may consist of; the pools of the engines are sized for as many in each call.
 pub(crate) const CORE_INSTANCES_MAX: usize = 64;
 
@@ -46,6 +48,8 @@ pub struct CallLimits {
     pub change_uri_bytes: usize,
     /// Calls of this version alive at a time.
     pub concurrency: usize,
+    /// Those of them that may be one principal's.
+    pub per_principal: PrincipalCap,
 }
 
 impl Default for CallLimits {
@@ -69,6 +73,7 @@ impl Default for CallLimits {
             changes: 64,
             change_uri_bytes: 4 << 10,
             concurrency: 64,
+            per_principal: PrincipalCap::of_all(64),
         }
     }
 }

@@ -32,7 +32,7 @@ fn of_guests(shared: &Arc<Shared>, read: fn(&Loaded) -> usize) -> impl Fn() -> V
 }
 
 fn requests_in_flight(host: &Shared) -> usize {
-    host.config.limits.requests.saturating_sub(host.requests.available_permits())
+    host.requests.in_flight()
 }
 
 /// Everything that `guesthouse status` shows.

@@ -152,7 +152,7 @@ impl States {
         }
         let token = claims.jti;
         let (rounds, open) = claims.into_rounds().ok_or(StateProblem::Invalid)?;
-        let used = self.replays.as_deref().map(|replays| Used::new(replays, to.principal, token, until, now)).transpose()?;
+        let used = self.replays.as_deref().map(|replays| Used::new(replays, to.owner(), token, until, now)).transpose()?;
         Ok(Opened { rounds, open, used })
     }
 }
@@ -173,9 +173,9 @@ impl From<StateProblem> for Refusal {
 }
 
 impl<'a> Used<'a> {
-    fn new(replays: &'a dyn Replays, principal: &str, token: TokenId, until: u64, now: u64) -> Result<Self, Refusal> {
-        match replays.consume(principal, token, until, now) {
-            Ok(()) => Ok(Self { replays, principal: principal.into(), token, until, kept: false }),
+    fn new(replays: &'a dyn Replays, principal: String, token: TokenId, until: u64, now: u64) -> Result<Self, Refusal> {
+        match replays.consume(&principal, token, until, now) {
+            Ok(()) => Ok(Self { replays, principal, token, until, kept: false }),
             Err(Refused::Replayed) => Err(StateProblem::Replayed.into()),
             Err(Refused::Full) => Err(Refusal::Busy),
         }
@@ -196,6 +196,11 @@ impl Drop for Used<'_> {
 }
 
 impl Binding<'_> {
+    /// Under whom a use is remembered. No name of a tenant has a line break.
+    fn owner(&self) -> String {
+        format!("{}\n{}", self.tenant, self.principal)
+    }
+
     fn digest(&self) -> String {
         let mut hash = Sha256::new();
         let parts = [self.method, self.name, self.arguments, self.principal, self.tenant, self.endpoint, self.revision];

@@ -44,8 +44,8 @@ pub struct Client {
 }
 
 enum Link {
-    Http { address: SocketAddr, path: String, session: Option<String>, _host: Host },
-    Stdio { input: ChildStdin, output: Box<Lines<BufReader<ChildStdout>>>, _child: Box<Child> },
+    Http { address: SocketAddr, path: String, session: Option<String>, _host: Option<Host> },
+    Stdio { input: ChildStdin, output: Box<Lines<BufReader<ChildStdout>>>, _child: Box<Child>, _state: tempfile::TempDir },
     Memory { client: memory::Client, _host: Host },
 }
 
@@ -75,6 +75,16 @@ impl Client {
         Self::connect_as(transport, revision, folder).await
     }
 
+    /// Connects over HTTP to a host that serves already.
+    pub async fn connect_to(address: SocketAddr, era: Era, path: &str) -> Self {
+        let revision = match era {
+            Era::Modern => Revision::LATEST_MODERN,
+            Era::Handshake => Revision::LATEST_HANDSHAKE,
+        };
+        let link = Link::Http { address, path: path.into(), session: None, _host: None };
+        Self::over(link, era, revision).await
+    }
+
     /// The same in any revision.
     pub async fn connect_as(transport: Transport, revision: Revision, folder: &str) -> Self {
         Self::connect_to(transport, revision, source(folder)).await
@@ -87,10 +97,12 @@ impl Client {
             Transport::Http => {
                 let path = format!("/mcp/{}", guest.name);
                 let (host, address) = serve(vec![guest], Config::default()).await;
-                Link::Http { address, path, session: None, _host: host }
+                Link::Http { address, path, session: None, _host: Some(host) }
             }
             Transport::Stdio => {
+                let state = tempfile::tempdir().unwrap();
                 let mut child = Command::new(PROGRAM)
+                    .env("XDG_STATE_HOME", state.path())
                     .args(["--log", "off", "run"])
                     .arg(guest.file)
                     .stdin(Stdio::piped())
@@ -99,13 +111,17 @@ impl Client {
                     .spawn()
                     .unwrap();
                 let output = Box::new(BufReader::new(child.stdout.take().unwrap()).lines());
-                Link::Stdio { input: child.stdin.take().unwrap(), output, _child: Box::new(child) }
+                Link::Stdio { input: child.stdin.take().unwrap(), output, _child: Box::new(child), _state: state }
             }
             Transport::Memory => {
                 let host = Host::start(Config::default(), vec![guest]).await.unwrap();
                 Link::Memory { client: host.connect(None).unwrap(), _host: host }
             }
         };
+        Self::over(link, era, revision).await
+    }
+
+    async fn over(link: Link, era: Era, revision: Revision) -> Self {
         let mut client = Self { era, revision, link, last_id: 0, schemas: Schemas::new() };
         if era == Era::Handshake {
             client.handshake(revision.as_str()).await;

@@ -70,6 +70,7 @@ const TOOLS: &[&str] = &[
     "schema-slow",
     "trace",
     "count",
+    "who",
 ];
 
 /// Ten things of which each is ten times the next, on every level of the value.
@@ -204,6 +205,10 @@ impl Tools for Hostile {
             "count" => {
                 static COUNT: AtomicU32 = AtomicU32::new(0);
                 text((COUNT.fetch_add(1, Ordering::Relaxed) + 1).to_string())
+            }
+            "who" => {
+                let who = context::request().map(|request| (request.principal, request.tenant, request.session.is_some()));
+                text(format!("{who:?}"))
             }
             "not-found" => Err(Error::NotFound(arguments)),
             "invalid-params" => Err(Error::InvalidParams(arguments)),

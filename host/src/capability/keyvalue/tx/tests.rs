@@ -1,1 +1,271 @@
-//! x
+//! What a callback sees of its own writes and of others', against a plain map.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const KEYS: [&str; 4] = ["a", "b", "ba", "c"];
+
+fn space() -> Space {
+    Space { realm: "guest/g".into(), name: "guest".into() }
+}
+
+fn shelf(quota: Quota, value_bytes: usize) -> Shelf {
+    Shelf { storage: Storage::memory(), quota, value_bytes }
+}
+
+fn roomy() -> Shelf {
+    shelf(Quota::NONE, 1_000)
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Get(usize),
+    Set(usize, u64),
+    Delete(usize),
+    Add(usize, u64),
+    List,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let key = 0..KEYS.len();
+    prop_oneof![
+        key.clone().prop_map(Act::Get),
+        (key.clone(), 0..100_u64).prop_map(|(key, value)| Act::Set(key, value)),
+        key.clone().prop_map(Act::Delete),
+        (key, 0..100_u64).prop_map(|(key, delta)| Act::Add(key, delta)),
+        Just(Act::List),
+    ]
+}
+
+/// What a callback learned by an act.
+#[derive(Clone, Debug, PartialEq)]
+enum Learned {
+    Nothing,
+    Value(Option<String>),
+    Sum(u64),
+    Keys(Vec<String>),
+}
+
+async fn on_tx(tx: &mut Tx, backend: &dyn Backend, act: &Act) -> Learned {
+    let space = space();
+    match *act {
+        Act::Get(key) => {
+            let value = tx.get(backend, &space, vec![KEYS[key].into()]).await.unwrap().remove(0);
+            Learned::Value(value.map(|value| String::from_utf8(value.to_vec()).unwrap()))
+        }
+        Act::Set(key, value) => {
+            tx.write(backend, &space, KEYS[key].into(), Some(value.to_string().into())).await.unwrap();
+            Learned::Nothing
+        }
+        Act::Delete(key) => {
+            tx.write(backend, &space, KEYS[key].into(), None).await.unwrap();
+            Learned::Nothing
+        }
+        Act::Add(key, delta) => Learned::Sum(tx.increment(backend, &space, KEYS[key].into(), delta).await.unwrap()),
+        Act::List => Learned::Keys(tx.list(backend, &space, None).await.unwrap().0),
+    }
+}
+
+fn on_map(map: &mut BTreeMap<String, String>, act: &Act) -> Learned {
+    match *act {
+        Act::Get(key) => Learned::Value(map.get(KEYS[key]).cloned()),
+        Act::Set(key, value) => {
+            map.insert(KEYS[key].into(), value.to_string());
+            Learned::Nothing
+        }
+        Act::Delete(key) => {
+            map.remove(KEYS[key]);
+            Learned::Nothing
+        }
+        Act::Add(key, delta) => {
+            let sum = map.get(KEYS[key]).map_or(0, |value| value.parse::<u64>().unwrap()) + delta;
+            map.insert(KEYS[key].into(), sum.to_string());
+            Learned::Sum(sum)
+        }
+        Act::List => Learned::Keys(map.keys().cloned().collect()),
+    }
+}
+
+async fn content(backend: &dyn Backend) -> BTreeMap<String, String> {
+    let keys = backend.keys(space(), None, 100).await.unwrap().keys;
+    let records = backend.get(space(), keys.clone()).await.unwrap();
+    keys.into_iter().zip(records.into_iter().map(|record| String::from_utf8(record.unwrap().value.to_vec()).unwrap())).collect()
+}
+
+proptest! {
+    /// Callbacks that run mixed up, each commit of which is as if the callback had run alone at that moment.
+    #[test]
+    fn commits_are_as_if_callbacks_ran_one_after_the_other(
+        acts in prop::collection::vec((0..3_usize, act()), 0..40),
+        commits in prop::collection::vec((0..40_usize, 0..3_usize), 3..9),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async move {
+            let shelf = roomy();
+            let backend = shelf.storage.open().await.unwrap();
+            let mut map = BTreeMap::new();
+            let mut running: Vec<(Tx, Vec<(Act, Learned)>)> = (0..3).map(|_| (Tx::new(&shelf), Vec::new())).collect();
+            for moment in 0..=40 {
+                if let Some((who, act)) = acts.get(moment) {
+                    let (tx, done) = &mut running[*who];
+                    let learned = on_tx(tx, backend, act).await;
+                    done.push((act.clone(), learned));
+                }
+                for (_, who) in commits.iter().filter(|(at, _)| *at == moment) {
+                    let (tx, done) = std::mem::replace(&mut running[*who], (Tx::new(&shelf), Vec::new()));
+                    let unchecked = !tx.has_writes() && tx.looks <= 1;
+                    match tx.commit().await {
+                        // One look is true at the moment of the look, which may be over.
+                        Ok(()) if unchecked => {}
+                        Ok(()) => {
+                            for (act, learned) in done {
+                                assert_eq!(on_map(&mut map, &act), learned, "{act:?}");
+                            }
+                        }
+                        Err(error) => assert_eq!(error, CommitError::Conflict),
+                    }
+                }
+            }
+            assert_eq!(content(backend).await, map);
+        });
+    }
+}
+
+#[tokio::test]
+async fn pages_show_the_callbacks_own_keys_in_their_places() {
+    let shelf = roomy();
+    let backend = shelf.storage.open().await.unwrap();
+    let key = |number: usize| format!("k{number:05}");
+    let mut tx = Tx::new(&shelf);
+    for number in (0..1_200).map(|number| 2 * number) {
+        tx.write(backend, &space(), key(number), Some("x".into())).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let mut tx = Tx::new(&shelf);
+    let mut expected: BTreeSet<String> = (0..1_200).map(|number| key(2 * number)).collect();
+    for number in [0, 998, 1_000, 2_398] {
+        tx.write(backend, &space(), key(number), None).await.unwrap();
+        expected.remove(&key(number));
+    }
+    for number in [1, 997, 1_001, 2_399, 9_999] {
+        tx.write(backend, &space(), key(number), Some("x".into())).await.unwrap();
+        expected.insert(key(number));
+    }
+    let (mut listed, mut cursor, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let (keys, next) = tx.list(backend, &space(), cursor).await.unwrap();
+        listed.extend(keys);
+        pages += 1;
+        cursor = next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed, expected.into_iter().collect::<Vec<_>>());
+    assert_eq!(pages, 3);
+    let elsewhere = Space { name: "principal/-/local".into(), ..space() };
+    for (space, cursor) in [(space(), 2), (space(), u64::MAX), (elsewhere, 0)] {
+        assert!(matches!(tx.list(backend, &space, Some(cursor)).await, Err(Refused::Other(_))), "{cursor}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_refused_at_once_where_that_is_known() {
+    let shelf = shelf(Quota { keys: 2, bytes: 20 }, 10);
+    let backend = shelf.storage.open().await.unwrap();
+    let mut tx = Tx::new(&shelf);
+    let long = "k".repeat(KEY_BYTES_MAX + 1);
+    let table: [(&str, Option<usize>, Result<(), &str>); 9] = [
+        ("", Some(1), Err("a key has")),
+        (&long, Some(1), Err("a key has")),
+        ("a\0b", None, Err("a key has")),
+        ("a", Some(11), Err("`value`")),
+        ("a", Some(9), Ok(())),
+        ("b", Some(10), Err("`state`")),
+        ("b", Some(9), Ok(())),
+        ("c", Some(0), Err("`keys`")),
+        ("a", None, Ok(())),
+    ];
+    for (key, len, outcome) in table {
+        let written = tx.write(backend, &space(), key.into(), len.map(|len| Bytes::from(vec![b'x'; len]))).await;
+        match outcome {
+            Ok(()) => assert_eq!(written, Ok(()), "{key}"),
+            Err(part) => assert!(matches!(&written, Err(Refused::Other(text)) if text.contains(part)), "{key}: {written:?}"),
+        }
+    }
+    tx.commit().await.unwrap();
+    // What is there already counts, as far as the callback has looked; the commit counts all of it.
+    let mut looks = Tx::new(&shelf);
+    assert_eq!(looks.get(backend, &space(), vec!["c".into(), "d".into()]).await.unwrap(), [None, None]);
+    looks.write(backend, &space(), "c".into(), Some("x".into())).await.unwrap();
+    let refused = looks.write(backend, &space(), "d".into(), Some("x".into())).await;
+    assert!(matches!(&refused, Err(Refused::Other(text)) if text.contains("`keys`")), "{refused:?}");
+    looks.commit().await.unwrap();
+    let mut blind = Tx::new(&shelf);
+    blind.write(backend, &space(), "e".into(), Some("x".into())).await.unwrap();
+    assert!(matches!(blind.commit().await, Err(CommitError::Quota(text)) if text.contains("`keys`")));
+}
+
+#[tokio::test]
+async fn what_one_callback_may_do_is_bounded() {
+    let shelf = shelf(Quota::NONE, usize::MAX);
+    let backend = shelf.storage.open().await.unwrap();
+    let mut tx = Tx::new(&shelf);
+    let many = |len: usize| (0..len).map(|number| format!("k{number}")).collect::<Vec<_>>();
+    assert!(tx.get(backend, &space(), many(KEYS_MAX)).await.is_ok());
+    assert!(matches!(tx.get(backend, &space(), vec!["one-more".into()]).await, Err(Refused::Other(_))));
+    let mut tx = Tx::new(&shelf);
+    let half = Bytes::from(vec![0; BATCH_BYTES_MAX / 2]);
+    tx.write(backend, &space(), "a".into(), Some(half.clone())).await.unwrap();
+    assert!(matches!(tx.write(backend, &space(), "b".into(), Some(half.clone())).await, Err(Refused::Other(_))));
+    assert_eq!(tx.get(backend, &space(), vec!["a".into()]).await.unwrap(), [Some(half)]);
+    let batch = tx.get(backend, &space(), vec!["a".into(); 3]).await;
+    assert!(matches!(&batch, Err(Refused::Other(text)) if text.contains("batch")), "{batch:?}");
+}
+
+#[tokio::test]
+async fn numbers_are_decimal_text_and_do_not_wrap() {
+    let shelf = roomy();
+    let backend = shelf.storage.open().await.unwrap();
+    let mut tx = Tx::new(&shelf);
+    assert_eq!(tx.increment(backend, &space(), "n".into(), 2).await, Ok(2));
+    assert_eq!(tx.increment(backend, &space(), "n".into(), 40).await, Ok(42));
+    assert_eq!(tx.get(backend, &space(), vec!["n".into()]).await.unwrap(), [Some("42".into())]);
+    assert!(matches!(tx.increment(backend, &space(), "n".into(), u64::MAX).await, Err(Refused::Other(_))));
+    for text in ["", "x", "-1", "1.0", "\u{ff}", "18446744073709551616"] {
+        tx.write(backend, &space(), "n".into(), Some(text.into())).await.unwrap();
+        assert!(matches!(tx.increment(backend, &space(), "n".into(), 1).await, Err(Refused::Other(_))), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_init_wrote_is_dropped_and_what_it_read_still_counts() {
+    let shelf = roomy();
+    let backend = shelf.storage.open().await.unwrap();
+    let mut tx = Tx::new(&shelf);
+    tx.get(backend, &space(), vec!["setting".into()]).await.unwrap();
+    tx.write(backend, &space(), "by-init".into(), Some("x".into())).await.unwrap();
+    tx.drop_writes();
+    assert_eq!(tx.get(backend, &space(), vec!["by-init".into()]).await.unwrap(), [None]);
+    tx.write(backend, &space(), "by-callback".into(), Some("x".into())).await.unwrap();
+    let mut other = Tx::new(&shelf);
+    other.write(backend, &space(), "setting".into(), Some("changed".into())).await.unwrap();
+    other.commit().await.unwrap();
+    assert_eq!(tx.commit().await, Err(CommitError::Conflict));
+    assert_eq!(content(backend).await.into_keys().collect::<Vec<_>>(), ["setting"]);
+}
+
+#[tokio::test]
+async fn one_that_reads_twice_learns_what_was_true_at_one_moment() {
+    let shelf = roomy();
+    let backend = shelf.storage.open().await.unwrap();
+    let mut tx = Tx::new(&shelf);
+    tx.get(backend, &space(), vec!["a".into()]).await.unwrap();
+    let mut other = Tx::new(&shelf);
+    other.write(backend, &space(), "a".into(), Some("1".into())).await.unwrap();
+    other.write(backend, &space(), "b".into(), Some("1".into())).await.unwrap();
+    other.commit().await.unwrap();
+    tx.get(backend, &space(), vec!["b".into()]).await.unwrap();
+    assert_eq!(tx.commit().await, Err(CommitError::Conflict));
+}

@@ -1,0 +1,205 @@
+//! A guest that does with `wasi:keyvalue` whatever it is told: in a call, in `init`, and while it lists its tools.
+
+wit_bindgen::generate!({
+    inline: r#"
+        package state:guest;
+        world state {
+            include guesthouse:mcp/handler@0.1.0;
+            import wasi:keyvalue/store@0.2.0-draft;
+            import wasi:keyvalue/atomics@0.2.0-draft;
+            import wasi:keyvalue/batch@0.2.0-draft;
+            export guesthouse:mcp/tools@0.1.0;
+        }
+    "#,
+    path: "../../../wit",
+    world: "state:guest/state",
+    generate_all,
+});
+
+use exports::guesthouse::mcp::lifecycle::{Guest as Lifecycle, ServerInfo};
+use exports::guesthouse::mcp::tools::{Guest as Tools, TaskSupport, Tool, ToolOutcome, ToolPage};
+use guesthouse::mcp::types::{Asked, Content, Error, InputRequired, Question, TextContent, ToolResult};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use wasi::keyvalue::store::{self, Bucket};
+use wasi::keyvalue::{atomics, batch};
+
+struct State;
+
+export!(State);
+
+/// One thing to do with a bucket.
+#[derive(Clone, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+enum Act {
+    Open,
+    Get { key: String },
+    Set { key: String, value: String },
+    Fill { key: String, bytes: usize },
+    Delete { key: String },
+    Exists { key: String },
+    List { cursor: Option<u64> },
+    Add { key: String, delta: u64 },
+    /// Adds one by reading and writing.
+    Count { key: String },
+    GetMany { keys: Vec<String> },
+    SetMany { entries: Vec<(String, String)> },
+    DeleteMany { keys: Vec<String> },
+}
+
+#[derive(Clone, Deserialize)]
+struct Step {
+    bucket: String,
+    #[serde(flatten)]
+    act: Act,
+}
+
+/// What a call does, and how it ends.
+#[derive(Deserialize)]
+struct Script {
+    steps: Vec<Step>,
+    #[serde(default)]
+    end: End,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum End {
+    #[default]
+    Ok,
+    Error,
+    Trap,
+    Ask,
+    Loop,
+}
+
+/// What the operator configures.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Config {
+    init: Vec<Step>,
+    list: Vec<Step>,
+}
+
+thread_local! {
+    static CONFIG: RefCell<(Config, Value)> = RefCell::default();
+}
+
+impl Lifecycle for State {
+    fn describe() -> ServerInfo {
+        ServerInfo {
+            name: "state".into(),
+            version: "1".into(),
+            title: None,
+            description: None,
+            website_url: None,
+            icons: Vec::new(),
+            instructions: None,
+            more: None,
+        }
+    }
+
+    fn init(config: String) -> Result<(), String> {
+        let config: Config = serde_json::from_str(&config).map_err(|error| error.to_string())?;
+        let saw = run(&config.init);
+        CONFIG.set((config, saw));
+        Ok(())
+    }
+}
+
+impl Tools for State {
+    /// The description of `run` is what the list saw.
+    fn list_tools(_: Option<String>) -> Result<ToolPage, Error> {
+        let saw = CONFIG.with_borrow(|(config, _)| run(&config.list));
+        let tool = |name: &str, description: String| Tool {
+            name: name.into(),
+            title: None,
+            description: Some(description),
+            input_schema: r#"{"type":"object"}"#.into(),
+            output_schema: None,
+            annotations: None,
+            icons: Vec::new(),
+            task_support: TaskSupport::Forbidden,
+            meta: None,
+            more: None,
+        };
+        let tools = vec![tool("run", saw.to_string()), tool("init-saw", "what `init` saw".into())];
+        Ok(ToolPage { tools, next: None, cache: None })
+    }
+
+    fn call_tool(name: String, arguments: String) -> Result<ToolOutcome, Error> {
+        if name == "init-saw" {
+            return Ok(text(CONFIG.with_borrow(|(_, saw)| saw.to_string())));
+        }
+        let script: Script = serde_json::from_str(&arguments).map_err(|error| Error::InvalidParams(error.to_string()))?;
+        let saw = run(&script.steps).to_string();
+        match script.end {
+            End::Ok => Ok(text(saw)),
+            End::Error => Err(Error::Internal(saw)),
+            End::Trap => panic!("as told"),
+            End::Ask => {
+                let questions = vec![Asked { key: "roots".into(), question: Question::ListRoots }];
+                Ok(ToolOutcome::InputRequired(InputRequired { questions, state: None }))
+            }
+            End::Loop => loop {
+                std::hint::spin_loop();
+            },
+        }
+    }
+}
+
+/// The outcomes of all steps.
+fn run(steps: &[Step]) -> Value {
+    steps.iter().map(|Step { bucket, act }| outcome(bucket, act)).collect()
+}
+
+fn outcome(bucket: &str, act: &Act) -> Value {
+    match store::open(bucket).and_then(|bucket| take(&bucket, act)) {
+        Ok(value) => value,
+        Err(store::Error::NoSuchStore) => json!({ "error": "no-such-store" }),
+        Err(store::Error::AccessDenied) => json!({ "error": "access-denied" }),
+        Err(store::Error::Other(text)) => json!({ "error": text }),
+    }
+}
+
+fn take(bucket: &Bucket, act: &Act) -> Result<Value, store::Error> {
+    let shown = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
+    Ok(match act.clone() {
+        Act::Open => json!("open"),
+        Act::Get { key } => json!(bucket.get(&key)?.map(shown)),
+        Act::Set { key, value } => json!(bucket.set(&key, value.as_bytes())?),
+        Act::Fill { key, bytes } => json!(bucket.set(&key, &vec![b'x'; bytes])?),
+        Act::Delete { key } => json!(bucket.delete(&key)?),
+        Act::Exists { key } => json!(bucket.exists(&key)?),
+        Act::List { cursor } => {
+            let page = bucket.list_keys(cursor)?;
+            json!({ "keys": page.keys, "cursor": page.cursor })
+        }
+        Act::Add { key, delta } => json!(atomics::increment(bucket, &key, delta)?),
+        Act::Count { key } => {
+            let number = bucket.get(&key)?.map_or(0, |value| shown(value).parse::<u64>().unwrap_or_default()) + 1;
+            bucket.set(&key, number.to_string().as_bytes())?;
+            json!(number)
+        }
+        Act::GetMany { keys } => {
+            let found = batch::get_many(bucket, &keys)?;
+            found.into_iter().map(|pair| json!(pair.map(|(key, value)| (key, shown(value))))).collect()
+        }
+        Act::SetMany { entries } => {
+            let entries: Vec<_> = entries.into_iter().map(|(key, value)| (key, value.into_bytes())).collect();
+            json!(batch::set_many(bucket, &entries)?)
+        }
+        Act::DeleteMany { keys } => json!(batch::delete_many(bucket, &keys)?),
+    })
+}
+
+fn text(text: String) -> ToolOutcome {
+    ToolOutcome::Complete(ToolResult {
+        content: vec![Content::Text(TextContent { text, annotations: None, meta: None })],
+        structured_content: None,
+        is_error: false,
+        meta: None,
+        more: None,
+    })
+}
