@@ -18,6 +18,7 @@ pub mod streams;
 pub mod tasks;
 pub mod units;
 
+use crate::guest::KEPT_INSTANCES_MAX;
 use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
@@ -177,6 +178,8 @@ pub struct Limits {
     pub question_rounds: u32,
     /// Most calls of one peer that wait for answers at the same time, in the handshake era.
     pub questions_per_peer: usize,
+    /// Most instances that are kept between calls, of all guests together.
+    pub instances: usize,
     /// How long calls in flight may take to finish once the host is asked to stop.
     pub stop_time: Span,
 }
@@ -206,6 +209,7 @@ impl Default for Limits {
             question_time: Span(600_000),
             question_rounds: 8,
             questions_per_peer: 64,
+            instances: KEPT_INSTANCES_MAX,
             stop_time: Span(10_000),
         }
     }

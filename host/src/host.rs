@@ -10,7 +10,7 @@ use crate::config::admin::{AdminConfig, AuditTo};
 use crate::config::auth::AuthConfig;
 use crate::config::{Config, GuestConfig, GuestLimits, http, paths};
 use crate::dispatch::Dispatcher;
-use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
+use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Keeping, Room, Settings, clean};
 use crate::identity::Departures;
 use crate::network::{Network, SystemResolver};
 use crate::principals::Requests;
@@ -83,7 +83,8 @@ impl Host {
     /// Loads the guests and puts them together. A guest that cannot be loaded is reported and left out; it is an error only
     /// if none is left.
     pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
-        let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
+        let engines = Engines::new(EngineLimits { kept_instances: config.limits.instances, ..EngineLimits::default() })
+            .context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
         let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
@@ -272,6 +273,7 @@ impl Loading<'_> {
             name: guest.name.clone(),
             config_json,
             limits,
+            keeping: keeping(&guest.config),
             grants: guest.config.grants.clone(),
             room: Room {
                 audit: self.audit.clone(),
@@ -361,6 +363,20 @@ fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
         response_header_bytes: bytes(limits.response_headers),
         per_principal: auth.cap(limits.concurrency, limits.per_principal),
         ..CallLimits::default()
+    }
+}
+
+fn keeping(config: &GuestConfig) -> Keeping {
+    let limits = &config.limits;
+    let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+    Keeping {
+        policy: config.instance,
+        instances_max: limits.instances,
+        idle_ms: limits.instance_idle.0,
+        saved_bytes_max: bytes(limits.saved),
+        saved_total_bytes_max: bytes(limits.saved_total),
+        turn_ms: limits.turn.0,
+        waiting_max: limits.concurrency,
     }
 }
 

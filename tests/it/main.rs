@@ -2,6 +2,7 @@
 
 mod admin;
 mod apps;
+mod cancel;
 mod changes;
 mod cli;
 mod dispatch;
@@ -11,6 +12,7 @@ mod folders;
 mod fuzz_seeds;
 mod grants;
 mod identity;
+mod instances;
 mod limits;
 mod matrix;
 mod questions;

@@ -11,6 +11,7 @@ use wasmtime::component::Component;
 
 use super::cache::CodeCache;
 use super::engine::{Engines, SizeClass};
+use super::instances::{Instances, Keeping};
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
@@ -18,6 +19,7 @@ use super::room::Room;
 use super::version::{Guest, Indices, Inner, Version};
 use crate::capability::{LINKED, links};
 use crate::config::grants::Grants;
+use crate::policy;
 use crate::principals::Principals;
 use crate::telemetry::GuestFigures;
 
@@ -35,6 +37,8 @@ pub struct Settings {
     pub config_json: String,
     /// Limits of its calls.
     pub limits: CallLimits,
+    /// How its instances are kept. A component that declares less gets less.
+    pub keeping: Keeping,
     /// What its operator grants it.
     pub grants: Grants,
     /// The same, ready to be used; what the component does not declare is taken out of it.
@@ -121,6 +125,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
     let pre = made.linker.instantiate_pre(&component).map_err(misfit)?;
     let indices = Indices::new(&pre, manifest.offers).map_err(misfit)?;
     room.note_grants(&settings.name);
+    let keeping = Keeping { policy: policy::instance(manifest.wants(), settings.keeping.policy), ..settings.keeping };
     Ok(Version {
         inner: Arc::new(Inner {
             guest: Arc::new(Guest {
@@ -141,6 +146,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             share: made.places.join(places),
             turns: engines.schedule().turns(),
             commit_lock: Arc::default(),
+            instances: Instances::new(keeping, engines.lobby()),
             engines: engines.clone(),
         }),
     })

@@ -7,6 +7,7 @@ use wasmtime::component::InstancePre;
 
 use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
 use super::engine::{Engines, SizeClass};
+use super::instances::Instances;
 use super::limits::CallLimits;
 use super::log::GuestLog;
 use super::manifest::{Exports, Manifest};
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) turns: Arc<Semaphore>,
     /// Shared by the calls of the guest that commit, or held by the one that must not lose to them.
     pub(crate) commit_lock: Arc<RwLock<()>>,
+    /// Those that outlive a call.
+    pub(crate) instances: Arc<Instances>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }
