@@ -1,22 +1,26 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
 pub(crate) mod loader;
+mod settings;
 mod status;
 
 use crate::audit::{Audit, Journal, Refusals};
 use crate::auth::{Authenticator, authenticator};
+use crate::capability::keyvalue;
 use crate::config::admin::{AdminConfig, AuditTo};
 use crate::config::{Config, GuestConfig, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CodeCache, EngineLimits, Engines};
+use crate::identity::Departures;
 use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry};
 use crate::storage::Storage;
 use crate::swap::{self, Component, Swapped, Swaps};
+use crate::tasks::{KeptStore, MemoryStore, Store, StoreLimits, now_ms};
 use crate::telemetry::Telemetry;
 use crate::transport;
 use anyhow::{Context, Result, bail};
-use loader::{Loader, Served, open_if_needed};
+use loader::{Loader, Served};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -65,6 +69,8 @@ pub struct Shared {
     pub(crate) loader: Loader,
     /// The versions of guests, and what becomes of them.
     pub(crate) swaps: Swaps,
+    /// Told when sessions are over.
+    pub(crate) departures: Departures,
     /// Why guests that were asked for are not served, by name.
     pub(crate) not_served: Mutex<Vec<(String, String)>>,
     started: Instant,
@@ -74,27 +80,35 @@ impl Host {
     /// Loads the guests and puts them together. A guest that cannot be loaded is reported and left out; it is an error only
     /// if none is left.
     pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
-        let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
+        let engines = Engines::new(EngineLimits { kept_instances: config.limits.instances, ..EngineLimits::default() })
+            .context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
         let config = Arc::new(config);
+        let departures = Departures::default();
+        let storage = Storage::new(&config.storage);
         let loader = Loader {
             engines,
             cache,
             telemetry: Telemetry::default(),
             audit: trail(&config)?,
-            storage: Storage::new(&config.storage),
+            sessions: keyvalue::Sessions::new(&storage, &departures),
+            network: Arc::default(),
+            storage: storage.clone(),
             config: config.clone(),
             commit_locks: Arc::default(),
         };
         let swaps = Swaps::new(&config, guests.clone());
         let Served { loaded, not_served } = loader.all(swaps.active(guests)).await?;
-        open_if_needed(&loader.storage, &loaded).await?;
+        open_if_needed(&storage, &loaded, &config).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
-        let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
+        let tasks = task_store(&registry, &storage, &config).await?;
+        warn_if_shared(&storage, &config).await?;
+        let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config, tasks, &storage);
         let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
         let started = Instant::now();
-        let shared = Arc::new(Shared { dispatcher, config, requests, auth, loader, swaps, not_served: Mutex::new(not_served), started });
+        let shared =
+            Arc::new(Shared { dispatcher, config, requests, auth, loader, swaps, departures, not_served: Mutex::new(not_served), started });
         status::observe(&shared);
         Ok(Self { shared })
     }
@@ -207,6 +221,40 @@ fn trail(config: &Config) -> Result<Audit> {
         AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),
         AuditTo::File(file) => log.and(Arc::new(Journal::open(&file)?)),
     })
+}
+
+/// Where tasks are kept: in the storage, if that outlives the process and some tool can run as a task.
+async fn task_store(registry: &Registry, storage: &Storage, config: &Config) -> Result<Box<dyn Store>> {
+    let limits = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
+    let serves_tasks = registry.view(&Endpoint::Merged).is_some_and(|view| view.profile.capabilities.tasks);
+    if serves_tasks && storage.outlives_process() {
+        return Ok(Box::new(KeptStore::open(storage, limits, now_ms()).await?));
+    }
+    Ok(Box::new(MemoryStore::new(limits)))
+}
+
+/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
+/// guests save nothing does not touch it.
+async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>], config: &Config) -> Result<()> {
+    for guest in loaded.iter().filter(|guest| guest.version.uses_state()) {
+        keyvalue::forget_departed(storage.open().await?, &guest.name).await?;
+    }
+    if config.seal.single_use {
+        storage.open().await?;
+    }
+    Ok(())
+}
+
+/// Says so where calls that ask their client may come back to another process, which cannot open what this one sealed.
+async fn warn_if_shared(storage: &Storage, config: &Config) -> Result<()> {
+    let Some(backend) = storage.opened().filter(|_| config.seal.keys.is_empty()) else { return Ok(()) };
+    let others = backend.nodes().await?.len().saturating_sub(1);
+    if others > 0 {
+        tracing::warn!(
+            "{others} other process(es) share the storage, and each seals under a random key of its own: if they serve the same clients, give all of them the same `keys` in [seal]"
+        );
+    }
+    Ok(())
 }
 
 fn offers(guest: &Loaded) -> String {

@@ -10,6 +10,7 @@ pub(crate) mod history;
 mod probation;
 
 use crate::audit::What;
+use crate::capability::keyvalue;
 use crate::config::Config;
 use crate::guest::{clean, read_component};
 use crate::host::{GuestSource, Shared};
@@ -50,6 +51,8 @@ pub struct Swapped {
     pub to: (String, String),
     /// How the tools differ, in sentences.
     pub differences: Vec<String>,
+    /// Instances whose memory went over.
+    pub handed_over: usize,
     /// How long reading, compiling and starting took.
     pub gate_time: Duration,
     /// How long all of it took.
@@ -65,6 +68,7 @@ impl Swapped {
             "from": self.from.as_ref().map(version),
             "to": version(&self.to),
             "differences": self.differences,
+            "handed_over": self.handed_over,
             "gate_ms": u64::try_from(self.gate_time.as_millis()).unwrap_or(u64::MAX),
             "total_ms": u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
         })
@@ -246,11 +250,15 @@ async fn gate_and_swap(host: &Arc<Shared>, source: &GuestSource, component: Comp
     }
     let new = Arc::new(host.loader.bytes(name, &file.display().to_string(), bytes.clone(), config).await?);
     if new.version.uses_state() {
-        host.loader.storage.open().await.map_err(|failed| anyhow!("{failed}"))?;
+        keyvalue::forget_departed(host.loader.storage.open().await?, name).await?;
     }
     let gate_time = began.elapsed();
     let old = host.dispatcher.swap(new.clone()).context("the new version does not fit beside the other guests")?;
     host.loader.note(What::Loaded, name, new.version.digest());
+    let handed_over = match &old {
+        Some(old) => hand_over(old, &new).await,
+        None => 0,
+    };
     let configured = configured_digest(source).await;
     if goes_back {
         history.drop_last();
@@ -276,7 +284,15 @@ async fn gate_and_swap(host: &Arc<Shared>, source: &GuestSource, component: Comp
         }
         drain(old);
     }
-    Ok(Swapped { guest: name.clone(), from, to: version(&new), differences, gate_time, time: began.elapsed() })
+    Ok(Swapped { guest: name.clone(), from, to: version(&new), differences, handed_over, gate_time, time: began.elapsed() })
+}
+
+/// Passes the memory of kept instances on, where both versions can; the others begin anew.
+async fn hand_over(old: &Loaded, new: &Loaded) -> usize {
+    let saved = old.version.hand_over().await;
+    let count = if new.version.exports().handoff { saved.len() } else { 0 };
+    new.version.adopt(saved);
+    count
 }
 
 /// Keeps the component that is served, if it is not kept yet, so that there is a way back to it.

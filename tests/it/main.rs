@@ -2,14 +2,17 @@
 
 mod admin;
 mod apps;
+mod cancel;
 mod changes;
 mod cli;
 mod dispatch;
 mod faults;
+mod files;
 mod folders;
 mod fuzz_seeds;
 mod grants;
 mod identity;
+mod instances;
 mod limits;
 mod matrix;
 mod questions;

@@ -119,6 +119,7 @@ impl Limits {
             span("question_time", self.question_time),
             or_none(count("question_rounds", usize::try_from(self.question_rounds).unwrap_or(usize::MAX))),
             or_none(count("questions_per_peer", self.questions_per_peer)),
+            count("instances", self.instances),
             or_none(span("stop_time", self.stop_time)),
         ];
         within("limits", &bounds)
@@ -138,10 +139,22 @@ impl GuestLimits {
             or_none(count("logs", usize::try_from(self.logs).unwrap_or(usize::MAX))),
             or_none(count("progress", usize::try_from(self.progress).unwrap_or(usize::MAX))),
             count("concurrency", self.concurrency),
+            or_none(count("requests", usize::try_from(self.requests).unwrap_or(usize::MAX))),
+            count("requests_at_once", self.requests_at_once),
+            span("request_wall", self.request_wall),
+            span("request_connect", self.request_connect),
+            or_none(size("request", self.request)),
+            or_none(size("response", self.response)),
+            Bound { least: HEADER_BYTES_MIN, ..size("response_headers", self.response_headers) },
             at_most(self.concurrency, count("per_principal", self.per_principal.unwrap_or(self.concurrency))),
             or_none(count("keys", self.keys)),
             or_none(size("value", self.value)),
             or_none(Bound { most: STATE_BYTES_MAX, ..size("state", self.state) }),
+            count("instances", self.instances),
+            span("instance_idle", self.instance_idle),
+            span("turn", self.turn),
+            or_none(size("saved", self.saved)),
+            or_none(size("saved_total", self.saved_total)),
         ];
         within(&format!("guest.{guest}.limits"), &bounds)
     }
@@ -196,6 +209,12 @@ mod tests {
             ("guest.a.limits", "cpu", "\"721h\"", "at most 720h"),
             ("guest.a.limits", "output", "\"3GiB\"", "at most 2GiB"),
             ("guest.a.limits", "concurrency", "9223372036854775807", "at most 10000000"),
+            ("guest.a.limits", "requests_at_once", "9223372036854775807", "at most 10000000"),
+            ("guest.a.limits", "request_wall", "\"721h\"", "at most 720h"),
+            ("guest.a.limits", "request_connect", "\"0s\"", "must be more than 0"),
+            ("guest.a.limits", "request", "\"3GiB\"", "at most 2GiB"),
+            ("guest.a.limits", "response", "\"3GiB\"", "at most 2GiB"),
+            ("guest.a.limits", "response_headers", "\"4KiB\"", "at least 8KiB"),
             ("guest.a.limits", "per_principal", "65", "at most 64"),
             ("limits", "requests_per_principal", "4097", "at most 4096"),
         ] {

@@ -12,6 +12,7 @@ use wasmtime::component::Component;
 
 use super::cache::CodeCache;
 use super::engine::{Engines, SizeClass};
+use super::instances::{Instances, Keeping};
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
@@ -19,6 +20,7 @@ use super::room::Room;
 use super::version::{CommitLock, Guest, Indices, Inner, Tally, Version};
 use crate::capability::{LINKED, links};
 use crate::config::grants::Grants;
+use crate::policy;
 use crate::principals::Principals;
 use crate::telemetry::GuestFigures;
 
@@ -36,6 +38,8 @@ pub struct Settings {
     pub config_json: String,
     /// Limits of its calls.
     pub limits: CallLimits,
+    /// How its instances are kept. A component that declares less gets less.
+    pub keeping: Keeping,
     /// What its operator grants it.
     pub grants: Grants,
     /// The same, ready to be used; what the component does not declare is taken out of it.
@@ -124,6 +128,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
     let pre = made.linker.instantiate_pre(&component).map_err(misfit)?;
     let indices = Indices::new(&pre, manifest.offers).map_err(misfit)?;
     room.note_grants(&settings.name);
+    let keeping = Keeping { policy: policy::instance(manifest.wants(), settings.keeping.policy), ..settings.keeping };
     Ok(Version {
         inner: Arc::new(Inner {
             guest: Arc::new(Guest {
@@ -146,6 +151,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             commit_lock: settings.commit_lock,
             tally: Tally::default(),
             stopped: CancellationToken::new(),
+            instances: Instances::new(keeping, engines.lobby()),
             engines: engines.clone(),
         }),
     })

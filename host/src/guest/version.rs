@@ -9,6 +9,7 @@ use wasmtime::component::InstancePre;
 
 use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
 use super::engine::{Engines, SizeClass};
+use super::instances::Instances;
 use super::limits::CallLimits;
 use super::log::GuestLog;
 use super::manifest::{Exports, Manifest};
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) tally: Tally,
     /// Set when nothing is to run on it any more.
     pub(crate) stopped: CancellationToken,
+    /// Those that outlive a call.
+    pub(crate) instances: Arc<Instances>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }

@@ -2,12 +2,12 @@
 
 use super::GuestSource;
 use crate::audit::{Audit, Event, What};
-use crate::capability::keyvalue::Shelf;
-use crate::config::auth::AuthConfig;
-use crate::config::{Config, GuestConfig, GuestLimits};
-use crate::guest::{CallLimits, CodeCache, CommitLock, Engines, Room, Settings, clean};
+use crate::capability::keyvalue;
+use crate::config::{Config, GuestConfig};
+use crate::guest::{CodeCache, CommitLock, Engines, clean};
+use crate::network::Network;
 use crate::registry::{Loaded, load};
-use crate::storage::{Quota, Storage};
+use crate::storage::Storage;
 use crate::telemetry::Telemetry;
 use anyhow::{Context, Result, anyhow};
 use std::collections::HashMap;
@@ -27,6 +27,9 @@ pub(crate) struct Loader {
     pub(crate) telemetry: Telemetry,
     pub(super) audit: Audit,
     pub(crate) storage: Storage,
+    pub(super) sessions: keyvalue::Sessions,
+    /// Made for the first guest that may send requests.
+    pub(super) network: Arc<Mutex<Option<Network>>>,
     /// One for each guest, whatever its version.
     pub(super) commit_locks: Arc<Mutex<HashMap<String, CommitLock>>>,
 }
@@ -95,59 +98,5 @@ impl Loader {
     pub(crate) fn commit_lock(&self, name: &str) -> CommitLock {
         let mut locks = self.commit_locks.lock().unwrap_or_else(PoisonError::into_inner);
         locks.entry(name.to_owned()).or_default().clone()
-    }
-
-    fn settings(&self, name: &str, config: &GuestConfig) -> Result<Settings> {
-        let config_json = serde_json::to_string(&config.config)
-            .with_context(|| format!("the table `config` of guest `{name}` cannot be written as JSON"))?;
-        Ok(Settings {
-            name: name.to_owned(),
-            config_json,
-            limits: call_limits(&config.limits, &self.config.auth),
-            grants: config.grants.clone(),
-            room: Room {
-                audit: self.audit.clone(),
-                env: config.grants.environment().with_context(|| format!("guest `{name}`"))?,
-                state: Some(shelf(&config.limits, &self.storage)),
-                ..Room::default()
-            },
-            figures: self.telemetry.of_guest(name),
-            commit_lock: self.commit_lock(name),
-            cache: self.cache.clone(),
-        })
-    }
-}
-
-fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
-    Shelf {
-        storage: storage.clone(),
-        quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
-        value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
-    }
-}
-
-/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
-/// guests save nothing does not touch it.
-pub(super) async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()> {
-    if loaded.iter().any(|guest| guest.version.uses_state()) {
-        storage.open().await?;
-    }
-    Ok(())
-}
-
-fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
-    let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
-    CallLimits {
-        wall_ms: limits.wall.0,
-        task_wall_ms: limits.task.0,
-        cpu_ms: limits.cpu.0,
-        memory_bytes: bytes(limits.memory),
-        table_elements: limits.table,
-        output_bytes: bytes(limits.output),
-        log_lines: limits.logs,
-        progress: limits.progress,
-        concurrency: limits.concurrency,
-        per_principal: auth.cap(limits.concurrency, limits.per_principal),
-        ..CallLimits::default()
     }
 }

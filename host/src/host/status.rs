@@ -16,12 +16,20 @@ pub(super) fn observe(shared: &Arc<Shared>) {
     telemetry.observe("requests_in_flight", "Requests of clients that run now", ask(requests_in_flight));
     telemetry.observe("tasks_running", "Tasks that are worked on", ask(|host| host.dispatcher.tasks_running()));
     telemetry.observe("listeners", "Sessions and subscriptions that hear of changes", ask(|host| host.dispatcher.hub().counts().0));
+    let calls = of_guests(shared, |guest| guest.version.calls_alive());
+    telemetry.observe_guests("calls_alive", "Calls of a guest that are alive now", calls);
+    let kept = of_guests(shared, |guest| guest.version.instances_kept());
+    telemetry.observe_guests("instances_kept", "Instances of a guest that are kept between calls, in use or idle", kept);
+}
+
+/// A figure of each guest that is served.
+fn of_guests(shared: &Arc<Shared>, read: fn(&Loaded) -> usize) -> impl Fn() -> Vec<(String, usize)> + use<> {
     let host = Arc::downgrade(shared);
-    telemetry.observe_guests("calls_alive", "Calls of a guest that are alive now", move || {
+    move || {
         let guests = host.upgrade().map(|host| host.dispatcher.registry());
         let guests = guests.iter().flat_map(|registry| registry.guests().to_vec());
-        guests.map(|guest| (guest.name.to_string(), guest.version.calls_alive())).collect()
-    });
+        guests.map(|guest| (guest.name.to_string(), read(&guest))).collect()
+    }
 }
 
 fn requests_in_flight(host: &Shared) -> usize {
@@ -55,6 +63,7 @@ fn of_guest(host: &Shared, guest: &Loaded) -> Value {
         "offers": offers(guest),
         "size_class": guest.version.class().as_str(),
         "calls_alive": guest.version.calls_alive(),
+        "instances_kept": guest.version.instances_kept(),
         "calls": calls,
         "versions": host.swaps.kept(&guest.name),
         "refused": host.swaps.refused(&guest.name).map(|(at_ms, reason)| json!({ "at": iso_8601(at_ms), "reason": reason })),

@@ -10,7 +10,9 @@ use guesthouse::config::grants::Grants;
 use guesthouse::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use guesthouse::guest::bindings::tools::ToolOutcome;
 use guesthouse::guest::bindings::types::{Content, RpcError};
-use guesthouse::guest::{CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Room, Settings, Version, load_bytes};
+use guesthouse::guest::{
+    CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Keeping, Room, Settings, Version, load_bytes,
+};
 use guesthouse::telemetry::GuestFigures;
 use guesthouse_protocol::Identity;
 
@@ -18,7 +20,7 @@ use guesthouse_protocol::Identity;
 pub fn hostile() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| {
-        let module = build("wasm32-unknown-unknown");
+        let module = build("hostile", "wasm32-unknown-unknown");
         wit_component::ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
     })
 }
@@ -26,11 +28,26 @@ pub fn hostile() -> &'static [u8] {
 /// The same guest for wasm32-wasip2, which importing WASI makes a component by itself.
 pub fn hostile_on_wasi() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    BYTES.get_or_init(|| build("wasm32-wasip2"))
+    BYTES.get_or_init(|| build("hostile", "wasm32-wasip2"))
 }
 
-fn build(target: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/hostile");
+/// The guest that sends HTTP requests.
+pub fn outgoing() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| build("outgoing", "wasm32-wasip2"))
+}
+
+/// The guest that counts in its memory.
+pub fn keeper() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let module = build("keeper", "wasm32-unknown-unknown");
+        wit_component::ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
+    })
+}
+
+fn build(guest: &str, target: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests").join(guest);
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--target", target]).current_dir(folder);
@@ -39,8 +56,8 @@ fn build(target: &str) -> Vec<u8> {
         cargo.env("RUSTC", rustc);
     }
     let status = cargo.status().unwrap();
-    assert!(status.success(), "the hostile guest does not build for {target}");
-    std::fs::read(built.join(target).join("release/hostile.wasm")).unwrap()
+    assert!(status.success(), "the guest `{guest}` does not build for {target}");
+    std::fs::read(built.join(target).join("release").join(guest).with_extension("wasm")).unwrap()
 }
 
 /// The compiler with wasm targets that the guests' build keeps, where rustup's has none.
@@ -73,6 +90,7 @@ pub fn settings(limits: CallLimits) -> Settings {
         name: "hostile".into(),
         config_json: "{}".into(),
         limits,
+        keeping: Keeping::default(),
         grants: Grants::default(),
         room: Room::default(),
         figures: GuestFigures::default(),
@@ -121,6 +139,7 @@ pub struct Record {
 pub struct Recorder {
     record: Arc<Mutex<Record>>,
     stalled: bool,
+    session: Option<Arc<str>>,
 }
 
 impl Recorder {
@@ -135,7 +154,13 @@ impl Recorder {
 
     fn with(stalled: bool) -> (Box<Recorder>, Arc<Mutex<Record>>) {
         let record = Arc::new(Mutex::new(Record::default()));
-        (Box::new(Recorder { record: Arc::clone(&record), stalled }), record)
+        (Box::new(Recorder { record: Arc::clone(&record), stalled, session: None }), record)
+    }
+
+    /// The same caller in a session of that name.
+    pub fn of_session(mut self: Box<Recorder>, name: &str) -> Box<Recorder> {
+        self.session = Some(name.into());
+        self
     }
 }
 
@@ -164,7 +189,7 @@ impl CallContext for Recorder {
     }
 
     fn identity(&self) -> Identity {
-        Identity::default()
+        Identity { session: self.session.clone(), ..Identity::default() }
     }
 
     fn answer(&mut self, key: &str) -> Option<Result<String, RpcError>> {
