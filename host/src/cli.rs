@@ -11,6 +11,7 @@ mod remove;
 mod run;
 mod serve;
 mod status;
+mod token;
 mod up;
 
 use anyhow::{Context, Result};
@@ -53,6 +54,8 @@ enum Command {
     Status(status::Status),
     /// Call one tool of a component and print the result.
     Call(call::Call),
+    /// Make a bearer token for a caller, and the entry by which the host knows it.
+    Token(token::Token),
 }
 
 /// Keys of `[server]` that can be given as flags.
@@ -109,6 +112,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(command) => block_on(command.run()),
         Command::Run(command) => block_on(command.run()),
         Command::Build(command) => command.run(),
+        Command::Token(command) => command.run(),
         Command::Add(command) => command.run(),
         Command::Remove(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),

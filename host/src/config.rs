@@ -4,10 +4,13 @@
 //! every flag of the command line is one of these keys in kebab case.
 
 pub mod admin;
+pub mod auth;
 mod check;
 pub mod discover;
 pub mod edit;
 pub mod grants;
+pub mod http;
+mod limits;
 pub mod paths;
 pub mod seal;
 pub mod storage;
@@ -15,11 +18,11 @@ pub mod streams;
 pub mod tasks;
 pub mod units;
 
-use crate::guest::CallLimits;
 use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
 use indexmap::IndexMap;
+pub use limits::GuestLimits;
 use seal::SealConfig;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -43,6 +46,10 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// How guests' HTTP requests go out.
+    pub http: http::HttpConfig,
+    /// Who may call over HTTP.
+    pub auth: auth::AuthConfig,
     /// Where what outlives a call is saved.
     pub storage: storage::StorageConfig,
     /// How the host is watched.
@@ -139,6 +146,8 @@ pub struct Limits {
     pub requests: usize,
     /// Most requests in flight on one stdio or in-process connection, or in one session.
     pub requests_per_peer: usize,
+    /// Most requests in flight of one principal, over all its connections; see [`auth::AuthConfig::cap`] where the key is absent.
+    pub requests_per_principal: Option<usize>,
     /// How long a client may take to send an HTTP request's header section, counted from the end of the one before: so
     /// also how long a connection may be idle. Clients that keep connections for later rely on more than a minute.
     pub header_time: Span,
@@ -182,6 +191,7 @@ impl Default for Limits {
             connections: 4_096,
             requests: 4_096,
             requests_per_peer: 256,
+            requests_per_principal: None,
             header_time: Span(75_000),
             body_time: Span(30_000),
             write_time: Span(60_000),
@@ -221,57 +231,6 @@ pub struct GuestConfig {
     pub limits: GuestLimits,
 }
 
-/// Table `[guest.<name>.limits]`: bounds of one guest's calls.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GuestLimits {
-    /// Linear memory of one instance, in all.
-    pub memory: Size,
-    /// Processor time of one call.
-    pub cpu: Span,
-    /// Time of one call by the clock.
-    pub wall: Span,
-    /// The same of a call that runs as a task. Its processor time grows in proportion.
-    pub task: Span,
-    /// What one call may return, in all.
-    pub output: Size,
-    /// Elements of all tables of one instance.
-    pub table: usize,
-    /// Log messages and lines of output in one call.
-    pub logs: u32,
-    /// Progress reports in one call.
-    pub progress: u32,
-    /// Calls at the same time.
-    pub concurrency: usize,
-    /// Keys that it may save, in all its buckets together.
-    pub keys: usize,
-    /// Length of one value that it saves.
-    pub value: Size,
-    /// All keys and values that it saves.
-    pub state: Size,
-}
-
-impl Default for GuestLimits {
-    /// What a call may use by default is said in one place, with the limits that are enforced.
-    fn default() -> Self {
-        let limits = CallLimits::default();
-        Self {
-            memory: Size(limits.memory_bytes as u64),
-            cpu: Span(limits.cpu_ms),
-            wall: Span(limits.wall_ms),
-            task: Span(limits.task_wall_ms),
-            output: Size(limits.output_bytes as u64),
-            table: limits.table_elements,
-            logs: limits.log_lines,
-            progress: limits.progress,
-            concurrency: limits.concurrency,
-            keys: 10_000,
-            value: Size(1 << 20),
-            state: Size(64 << 20),
-        }
-    }
-}
-
 impl Config {
     /// Reads a configuration file. Paths of guests in it are made relative to the file's folder.
     pub fn read(file: &Path) -> Result<Self> {
@@ -281,8 +240,12 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        for path in config.guest.values_mut().flat_map(|guest| guest.secrets.values_mut()).filter_map(|secret| secret.file.as_mut()) {
+            *path = folder.join(&*path);
+        }
         config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
+        config.http.resolve_paths(folder);
         config.storage.resolve_paths(folder);
         config.admin.resolve_paths(folder);
         Ok(config)
@@ -306,8 +269,10 @@ impl Config {
         }
         config.limits.check()?;
         config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name).and_then(|()| guest.grants.check(name)))?;
+        config.guest.iter().try_for_each(|(name, guest)| http::check(name, guest))?;
         config.streams.check()?;
         config.seal.check()?;
+        config.auth.check()?;
         config.tasks.check()?;
         config.storage.check()?;
         config.admin.check()?;

@@ -32,7 +32,7 @@ use crate::seal::state::{States, USED_PER_PRINCIPAL_MAX};
 use crate::storage::Storage;
 use crate::tasks::{Store, Tasks};
 use guesthouse_protocol::model::{Capabilities, Reference, Reply, Request};
-use guesthouse_protocol::{Call, Failure, InternalKind, Method, NotFound, Outcome, RETRY_AFTER_S, RpcError};
+use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Method, NotFound, Outcome, RETRY_AFTER_S, RpcError};
 use news::{News, Voice};
 use seat::Seat;
 use serde_json::Value;
@@ -131,8 +131,8 @@ impl Dispatcher {
         if !served.serves(call.request.method()) {
             return Err(Failure::MethodNotFound);
         }
-        let scope = Scope { dispatcher: self, endpoint, view: &view };
         let Call { request, context, reporter, .. } = call;
+        let scope = Scope { dispatcher: self, endpoint, view: &view, identity: context.identity.clone() };
         match request {
             Request::Initialize(_) | Request::Discover => {
                 let mut profile = view.profile.clone();
@@ -183,6 +183,8 @@ struct Scope<'a> {
     dispatcher: &'a Dispatcher,
     endpoint: &'a Endpoint,
     view: &'a View,
+    /// Who asks.
+    identity: Identity,
 }
 
 impl Scope<'_> {
@@ -294,6 +296,7 @@ fn failed(guest: &Loaded, kind: &str, name: &str, failure: guest::Failure) -> Fa
         guest::Failure::NotSaved(_) => internal(InternalKind::HandlerError, "could not save its state"),
         guest::Failure::NotExported(_) => internal(InternalKind::HandlerError, "is not implemented"),
         guest::Failure::Busy => Failure::Busy { retry_after_s: RETRY_AFTER_S },
+        guest::Failure::TooMany => Failure::TooMany { retry_after_s: RETRY_AFTER_S },
     }
 }
 

@@ -1,17 +1,22 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
 mod status;
+mod stored;
 
 use crate::audit::{Audit, Event, Journal, Refusals, What};
+use crate::auth::{Authenticator, authenticator};
+use crate::capability::http::Http;
 use crate::capability::keyvalue::{self, Shelf};
 use crate::config::admin::{AdminConfig, AuditTo};
-use crate::config::{Config, GuestConfig, GuestLimits, paths};
+use crate::config::auth::AuthConfig;
+use crate::config::{Config, GuestConfig, GuestLimits, http, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
 use crate::identity::Departures;
+use crate::network::{Network, SystemResolver};
+use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::storage::{Quota, Storage};
-use crate::tasks::{KeptStore, MemoryStore, Store, StoreLimits, now_ms};
 use crate::telemetry::Telemetry;
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
@@ -19,7 +24,6 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// Compiled code that is kept on disk; the oldest goes first.
@@ -60,8 +64,10 @@ pub struct Shared {
     pub dispatcher: Dispatcher,
     /// As it was when the host started.
     pub config: Config,
-    /// One permit for each request in flight, over all connections.
-    pub requests: Arc<Semaphore>,
+    /// The requests in flight, over all connections.
+    pub requests: Requests,
+    /// Tells who calls over HTTP, where callers have to prove it.
+    pub auth: Option<Box<dyn Authenticator>>,
     /// What is counted.
     pub telemetry: Telemetry,
     /// Told when sessions are over.
@@ -83,6 +89,7 @@ impl Host {
         let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
         let (storage, departures) = (Storage::new(&config.storage), Departures::default());
         let sessions = keyvalue::Sessions::new(&storage, &departures);
+        let network = network(&config, &guests)?;
         let loading = Loading {
             engines: &engines,
             cache: cache.as_ref(),
@@ -91,16 +98,17 @@ impl Host {
             audit: &audit,
             storage: &storage,
             sessions: &sessions,
+            network: network.as_ref(),
         };
         let Served { loaded, not_served } = loading.all(guests).await?;
-        open_if_needed(&storage, &loaded, &config).await?;
+        stored::open_if_needed(&storage, &loaded, &config).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
-        let tasks = task_store(&registry, &storage, &config).await?;
-        warn_if_shared(&storage, &config).await?;
+        let tasks = stored::tasks(&registry, &storage, &config).await?;
+        stored::warn_if_shared(&storage, &config).await?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config, tasks, &storage);
-        let requests = Arc::new(Semaphore::new(config.limits.requests.min(Semaphore::MAX_PERMITS)));
+        let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
         let started = Instant::now();
-        let shared = Arc::new(Shared { dispatcher, config, requests, telemetry, departures, audit, not_served, started });
+        let shared = Arc::new(Shared { dispatcher, config, requests, auth, telemetry, departures, audit, not_served, started });
         status::observe(&shared);
         Ok(Self { shared })
     }
@@ -133,6 +141,14 @@ impl Host {
 
     /// Serves over HTTP until `stop` resolves; then calls in flight get their time to finish.
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        if self.shared.auth.is_none()
+            && let Ok(address) = listener.local_addr()
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(
+                "whoever reaches {address} may call; tokens in the table [auth] change that (`guesthouse token NAME` makes one)"
+            );
+        }
         transport::http::serve(self.shared.clone(), listener, stop).await
     }
 
@@ -186,6 +202,8 @@ struct Loading<'a> {
     audit: &'a Audit,
     storage: &'a Storage,
     sessions: &'a keyvalue::Sessions,
+    /// There if some guest may send requests.
+    network: Option<&'a Network>,
 }
 
 /// What came of it.
@@ -248,14 +266,17 @@ impl Loading<'_> {
     fn settings(&self, guest: &GuestSource) -> Result<Settings> {
         let config_json = serde_json::to_string(&guest.config.config)
             .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
+        let limits = call_limits(&guest.config.limits, &self.config.auth);
+        let http = self.network.map(|network| outgoing(guest, network, &limits)).transpose()?.flatten();
         Ok(Settings {
             name: guest.name.clone(),
             config_json,
-            limits: call_limits(&guest.config.limits),
+            limits,
             grants: guest.config.grants.clone(),
             room: Room {
                 audit: self.audit.clone(),
                 env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
+                http,
                 state: Some(self.shelf(&guest.config.limits)),
                 ..Room::default()
             },
@@ -265,41 +286,27 @@ impl Loading<'_> {
     }
 }
 
-/// Where tasks are kept: in the storage, if that outlives the process and some tool can run as a task.
-async fn task_store(registry: &Registry, storage: &Storage, config: &Config) -> Result<Box<dyn Store>> {
-    let limits = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
-    let serves_tasks = registry.view(&Endpoint::Merged).is_some_and(|view| view.profile.capabilities.tasks);
-    if serves_tasks && storage.outlives_process() {
-        return Ok(Box::new(KeptStore::open(storage, limits, now_ms()).await?));
+/// What guests' HTTP requests go out through, if any guest may send some.
+fn network(config: &Config, guests: &[GuestSource]) -> Result<Option<Network>> {
+    if guests.iter().all(|guest| guest.config.grants.http.is_empty()) {
+        return Ok(None);
     }
-    Ok(Box::new(MemoryStore::new(limits)))
+    let resolver = Arc::new(SystemResolver::default());
+    let network = Network::new(resolver, config.http.trust()?, config.http.proxies()?, tokio::runtime::Handle::current());
+    Ok(Some(network))
 }
 
-/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
-/// guests save nothing does not touch it.
-async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>], config: &Config) -> Result<()> {
-    for guest in loaded.iter().filter(|guest| guest.version.uses_state()) {
-        keyvalue::forget_departed(storage.open().await?, &guest.name).await?;
+/// Where a guest's requests may go, and what is added to them.
+fn outgoing(guest: &GuestSource, network: &Network, limits: &CallLimits) -> Result<Option<Arc<Http>>> {
+    let patterns = http::patterns(&guest.name, &guest.config)?;
+    if patterns.is_empty() {
+        return Ok(None);
     }
-    if config.seal.single_use {
-        storage.open().await?;
-    }
-    Ok(())
+    let secrets = http::secrets(&guest.name, &guest.config)?;
+    Ok(Some(Arc::new(Http::new(network, patterns, secrets, limits))))
 }
 
-/// Says so where calls that ask their client may come back to another process, which cannot open what this one sealed.
-async fn warn_if_shared(storage: &Storage, config: &Config) -> Result<()> {
-    let Some(backend) = storage.opened().filter(|_| config.seal.keys.is_empty()) else { return Ok(()) };
-    let others = backend.nodes().await?.len().saturating_sub(1);
-    if others > 0 {
-        tracing::warn!(
-            "{others} other process(es) share the storage, and each seals under a random key of its own: if they serve the same clients, give all of them the same `keys` in [seal]"
-        );
-    }
-    Ok(())
-}
-
-fn call_limits(limits: &GuestLimits) -> CallLimits {
+fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
     let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
     CallLimits {
         wall_ms: limits.wall.0,
@@ -311,6 +318,14 @@ fn call_limits(limits: &GuestLimits) -> CallLimits {
         log_lines: limits.logs,
         progress: limits.progress,
         concurrency: limits.concurrency,
+        requests: limits.requests,
+        requests_at_once: limits.requests_at_once,
+        request_wall_ms: limits.request_wall.0,
+        request_connect_ms: limits.request_connect.0,
+        request_bytes: bytes(limits.request),
+        response_bytes: bytes(limits.response),
+        response_header_bytes: bytes(limits.response_headers),
+        per_principal: auth.cap(limits.concurrency, limits.per_principal),
         ..CallLimits::default()
     }
 }

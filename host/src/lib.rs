@@ -4,6 +4,7 @@
 
 pub mod admin;
 pub mod audit;
+pub mod auth;
 pub mod build;
 pub mod capability;
 pub mod changes;
@@ -14,7 +15,9 @@ pub mod dispatch;
 pub mod guest;
 pub mod host;
 pub mod identity;
+pub mod network;
 pub mod policy;
+pub mod principals;
 pub mod registry;
 pub mod seal;
 pub mod storage;

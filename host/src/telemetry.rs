@@ -105,7 +105,7 @@ impl Ended {
             Err(Failure::Memory) => Ended::Memory,
             Err(Failure::OutputTooLarge { .. }) => Ended::OutputTooLarge,
             Err(Failure::StartFailed(_)) => Ended::StartFailed,
-            Err(Failure::Busy) => Ended::Busy,
+            Err(Failure::Busy | Failure::TooMany) => Ended::Busy,
             Err(Failure::StateConflict) => Ended::StateConflict,
             Err(Failure::NotSaved(_)) => Ended::NotSaved,
         }

@@ -15,16 +15,16 @@ use crate::config::Config;
 use crate::dispatch::Line;
 use crate::host::Shared;
 use crate::identity::{self, Presence};
+use crate::principals::Requests;
 use crate::registry::Endpoint;
 use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
 use futures_util::FutureExt;
 use guesthouse_protocol::http::HttpRefusal;
-use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Outcome, PeerConfig, RETRY_AFTER_S, RpcError, TransportKind};
+use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Outcome, PeerConfig, RpcError, TransportKind};
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// What a transport needs of the host behind it. There is one implementation, and one for the transports' own tests.
 trait Service: Send + Sync + 'static {
@@ -32,7 +32,10 @@ trait Service: Send + Sync + 'static {
     fn config(&self) -> &Config;
 
     /// Who sends a request with these headers; refused, if it says so and is not, or must say so and does not.
-    fn identify(&self, headers: &HeaderMap) -> Result<Identity, HttpRefusal>;
+    ///
+    /// Where nobody has to say it, the caller is whoever sits at this machine if the server listens for those alone
+    /// (`local`), and nobody in particular otherwise.
+    fn identify(&self, headers: &HeaderMap, local: bool) -> Result<Identity, HttpRefusal>;
 
     /// Held by whatever carries a session, for as long as there is one.
     fn presence(&self, caller: &Identity) -> Presence;
@@ -40,8 +43,8 @@ trait Service: Send + Sync + 'static {
     /// What is counted.
     fn telemetry(&self) -> &Telemetry;
 
-    /// One permit for each request in flight.
-    fn requests(&self) -> &Arc<Semaphore>;
+    /// The requests in flight.
+    fn requests(&self) -> &Requests;
 
     /// What the peers of an endpoint have in common; `None` if nothing is served there.
     fn peer_config(&self, endpoint: &Endpoint, kind: TransportKind) -> Option<Arc<PeerConfig>>;
@@ -67,9 +70,11 @@ impl Service for Shared {
         &self.config
     }
 
-    fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
-        let here = self.config.server.listen.ip().is_loopback();
-        Ok(if here { identity::local() } else { Identity::default() })
+    fn identify(&self, headers: &HeaderMap, local: bool) -> Result<Identity, HttpRefusal> {
+        match &self.auth {
+            Some(auth) => auth.identify(headers).map_err(HttpRefusal::from),
+            None => Ok(if local { identity::local() } else { Identity::default() }),
+        }
     }
 
     fn presence(&self, caller: &Identity) -> Presence {
@@ -80,7 +85,7 @@ impl Service for Shared {
         &self.telemetry
     }
 
-    fn requests(&self) -> &Arc<Semaphore> {
+    fn requests(&self) -> &Requests {
         &self.requests
     }
 
@@ -118,9 +123,4 @@ async fn run_guarded<S: Service>(service: &S, endpoint: &Endpoint, call: Call, l
         tracing::error!("the host failed while it answered {}", method.as_str());
         Err(Failure::Internal { kind: InternalKind::HandlerError, text: "The server failed while it answered".into() })
     })
-}
-
-/// What a call ends with that found no room.
-fn busy() -> Outcome {
-    Err(Failure::Busy { retry_after_s: RETRY_AFTER_S })
 }

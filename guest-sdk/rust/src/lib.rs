@@ -23,9 +23,10 @@
 
 extern crate self as guesthouse;
 
-#[cfg_attr(not(all(feature = "arena", target_family = "wasm")), allow(dead_code))]
+#[cfg_attr(not(all(feature = "arena", target_family = "wasm", not(target_os = "wasi"))), allow(dead_code))]
 mod arena;
-#[cfg(all(feature = "arena", target_family = "wasm", not(target_feature = "atomics")))]
+// Not on WASI: there the C library frees what the host put into memory that it got from this allocator.
+#[cfg(all(feature = "arena", target_family = "wasm", not(target_os = "wasi"), not(target_feature = "atomics")))]
 mod arena_global;
 
 mod arguments;

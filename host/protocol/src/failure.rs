@@ -61,6 +61,11 @@ pub enum Failure {
         /// When to come back, in seconds.
         retry_after_s: u32,
     },
+    /// The caller has too many calls running.
+    TooMany {
+        /// When to come back, in seconds.
+        retry_after_s: u32,
+    },
     /// The call was cancelled: the client gets no response.
     Cancelled,
 }
@@ -229,6 +234,11 @@ pub(crate) fn answer(failure: Failure, method: Method, revision: Revision) -> An
         Failure::Busy { retry_after_s } => {
             let (error, status) = busy(retry_after_s);
             Answer::Error { error, status, retry_after_s: Some(retry_after_s) }
+        }
+        Failure::TooMany { retry_after_s } => {
+            let data = json!({ "type": "too_many_calls", "retryAfterSeconds": retry_after_s });
+            let error = RpcError::new(BUSY, "Too many calls of this caller are running", &data);
+            Answer::Error { error, status: 429, retry_after_s: Some(retry_after_s) }
         }
         Failure::Cancelled => Answer::Nothing,
     }

@@ -7,7 +7,7 @@ mod params;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::error::RpcError;
 use crate::message::Refusal;
@@ -37,6 +37,8 @@ pub struct HttpRefusal {
     pub body: Bytes,
     /// The `Allow` header, which a 405 must have.
     pub allow: Option<&'static str>,
+    /// The `WWW-Authenticate` header, which a 401 must have.
+    pub challenge: Option<HeaderValue>,
 }
 
 /// What a request to the MCP endpoint wants.
@@ -64,7 +66,7 @@ pub struct Accepts {
 impl HttpRefusal {
     /// A refusal with an error that belongs to no request.
     pub fn new(status: StatusCode, error: &RpcError) -> HttpRefusal {
-        HttpRefusal { status, body: error_message(None, UnknownId::Omitted, error), allow: None }
+        HttpRefusal { status, body: error_message(None, UnknownId::Omitted, error), allow: None, challenge: None }
     }
 
     fn invalid(status: StatusCode, kind: &str, message: impl Into<String>) -> HttpRefusal {
@@ -74,7 +76,7 @@ impl HttpRefusal {
     /// The answer to a body of which no message could be made, in the form of the session's revision if there is a session.
     pub fn unread(refusal: &Refusal, session: Option<Revision>) -> HttpRefusal {
         let body = error_message(refusal.id.as_ref(), UnknownId::of(session), &refusal.error);
-        HttpRefusal { status: StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST), body, allow: None }
+        HttpRefusal { status: StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST), body, allow: None, challenge: None }
     }
 
     /// The session is needed, and not named.
@@ -217,6 +219,6 @@ fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h st
 }
 
 /// The header that tells the revision, for responses.
-pub fn version_header(revision: Revision) -> http::HeaderValue {
-    http::HeaderValue::from_static(revision.as_str())
+pub fn version_header(revision: Revision) -> HeaderValue {
+    HeaderValue::from_static(revision.as_str())
 }

@@ -43,8 +43,7 @@ const ENTRIES: [&str; 6] = ["src/server.ts", "src/server.js", "server.ts", "serv
 pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result<Built> {
     let package = read_package(&project.dir)?;
     let settings = settings(&project.dir, &package)?;
-    let entry = entry_of(&project.dir, &package, &settings)?;
-    let declaration = declaration(project, about(&package, settings), &place(project.dir.join("package.json"), "guesthouse"))?;
+    let declaration = declaration(project, about(&package, &settings), &place(project.dir.join("package.json"), "guesthouse"))?;
     check_node()?;
     install(&project.dir, ctx)?;
     let sdk = find_sdk(&project.dir)?;
@@ -52,6 +51,7 @@ pub(super) fn build(project: &Project, ctx: &mut BuildContext) -> anyhow::Result
     if !sdk.components().any(|part| part.as_os_str() == "node_modules") {
         install(&sdk, ctx)?;
     }
+    let entry = entry_of(&project.dir, &package, &settings)?;
     let work = project.work_dir();
     let wit = work.join("wit");
     write_contract(&wit)?;
@@ -114,9 +114,9 @@ fn settings(dir: &Path, package: &Value) -> anyhow::Result<Settings> {
     }
 }
 
-fn about(package: &Value, settings: Settings) -> About {
+fn about(package: &Value, settings: &Settings) -> About {
     let text = |key: &str| package.get(key).and_then(Value::as_str).map(str::to_owned);
-    About { name: text("name"), version: text("version"), wants: settings.wants }
+    About { name: text("name"), version: text("version"), wants: settings.wants.clone() }
 }
 
 /// The entry module, relative to the project: the one that `"guesthouse"` names, else `main`, else a usual name.
@@ -231,7 +231,7 @@ mod tests {
     fn what_package_json_says_of_the_guest_is_read_and_unknown_keys_are_named() {
         let dir = Path::new("/p");
         let package = serde_json::json!({ "name": "@me/notes", "version": "1.0.0", "guesthouse": { "wants": { "state": true } } });
-        let about = about(&package, settings(dir, &package).unwrap());
+        let about = about(&package, &settings(dir, &package).unwrap());
         assert_eq!((about.name.as_deref(), about.version.as_deref()), (Some("@me/notes"), Some("1.0.0")));
         assert!(about.wants.unwrap().state.is_some());
         for (ours, part) in [

@@ -83,6 +83,11 @@ pub(super) fn or_none(bound: Bound) -> Bound {
     Bound { least: 0, ..bound }
 }
 
+/// For limits of a part of something of which there is that much.
+fn at_most(all: usize, bound: Bound) -> Bound {
+    Bound { most: bound.most.min(all as u64), ..bound }
+}
+
 /// Checks the values of one table.
 pub(super) fn within(table: &str, bounds: &[Bound]) -> Result<()> {
     bounds.iter().try_for_each(|bound| bound.check(table))
@@ -99,6 +104,7 @@ impl Limits {
             count("connections", self.connections),
             count("requests", self.requests),
             count("requests_per_peer", self.requests_per_peer),
+            at_most(self.requests, count("requests_per_principal", self.requests_per_principal.unwrap_or(self.requests))),
             span("header_time", self.header_time),
             span("body_time", self.body_time),
             span("write_time", self.write_time),
@@ -132,6 +138,14 @@ impl GuestLimits {
             or_none(count("logs", usize::try_from(self.logs).unwrap_or(usize::MAX))),
             or_none(count("progress", usize::try_from(self.progress).unwrap_or(usize::MAX))),
             count("concurrency", self.concurrency),
+            or_none(count("requests", usize::try_from(self.requests).unwrap_or(usize::MAX))),
+            count("requests_at_once", self.requests_at_once),
+            span("request_wall", self.request_wall),
+            span("request_connect", self.request_connect),
+            or_none(size("request", self.request)),
+            or_none(size("response", self.response)),
+            Bound { least: HEADER_BYTES_MIN, ..size("response_headers", self.response_headers) },
+            at_most(self.concurrency, count("per_principal", self.per_principal.unwrap_or(self.concurrency))),
             or_none(count("keys", self.keys)),
             or_none(size("value", self.value)),
             or_none(Bound { most: STATE_BYTES_MAX, ..size("state", self.state) }),
@@ -189,6 +203,14 @@ mod tests {
             ("guest.a.limits", "cpu", "\"721h\"", "at most 720h"),
             ("guest.a.limits", "output", "\"3GiB\"", "at most 2GiB"),
             ("guest.a.limits", "concurrency", "9223372036854775807", "at most 10000000"),
+            ("guest.a.limits", "requests_at_once", "9223372036854775807", "at most 10000000"),
+            ("guest.a.limits", "request_wall", "\"721h\"", "at most 720h"),
+            ("guest.a.limits", "request_connect", "\"0s\"", "must be more than 0"),
+            ("guest.a.limits", "request", "\"3GiB\"", "at most 2GiB"),
+            ("guest.a.limits", "response", "\"3GiB\"", "at most 2GiB"),
+            ("guest.a.limits", "response_headers", "\"4KiB\"", "at least 8KiB"),
+            ("guest.a.limits", "per_principal", "65", "at most 64"),
+            ("limits", "requests_per_principal", "4097", "at most 4096"),
         ] {
             let said = refusal(table, key, value);
             assert!(said.as_ref().is_some_and(|said| said.contains(most) && said.contains(key)), "{key} = {value}: {said:?}");

@@ -157,7 +157,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 
 /// What is wrong with a configuration that cannot be read. Where it may hold a key, its text is not shown.
 pub(super) fn describe(text: &str, error: &toml::de::Error) -> String {
-    if !text.contains("seal") {
+    if !text.contains("seal") && !text.contains("auth") {
         return error.to_string();
     }
     let start = error.span().map_or(0, |span| span.start);

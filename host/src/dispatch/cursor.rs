@@ -1,8 +1,8 @@
-//! Cursors: where the next page of a list begins, sealed to the endpoint and the list that it belongs to.
+//! Cursors: where the next page of a list begins, sealed to the endpoint and the list that it belongs to, and to its reader.
 
 use super::Scope;
 use crate::seal::TOKEN_LEN_MAX;
-use guesthouse_protocol::Failure;
+use guesthouse_protocol::{Failure, Identity};
 
 /// Where a page begins: in a list of the host's, after so many entries; in a guest's list, at the guest's own cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,9 @@ impl Scope<'_> {
     }
 
     fn cursor_context(&self, list: &str) -> String {
-        format!("cursor {list} {}", self.endpoint.path())
+        // In quotes and escaped, so that no name runs into the next.
+        let Identity { principal, tenant, .. } = &self.identity;
+        format!("cursor {list} {} {principal:?} {tenant:?}", self.endpoint.path())
     }
 }
 

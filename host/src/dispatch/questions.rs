@@ -123,7 +123,7 @@ impl Turn<'_> {
     /// Ends the turn. State that may be used once stays used, unless the run failed and so left no trace.
     pub(super) fn conclude(self, outcome: Outcome) -> Outcome {
         match (&outcome, self.used) {
-            (Err(Failure::Internal { .. } | Failure::Busy { .. } | Failure::Cancelled), _) | (_, None) => {}
+            (Err(Failure::Internal { .. } | Failure::Busy { .. } | Failure::TooMany { .. } | Failure::Cancelled), _) | (_, None) => {}
             (_, Some(used)) => used.keep(),
         }
         outcome

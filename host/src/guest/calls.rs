@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::allowance::Allowance;
 use super::attempts::{self, Body};
@@ -14,6 +15,8 @@ use super::shares::Place;
 use super::state::{CallContext, Visit};
 use super::version::{Inner, Version};
 use crate::audit::{Event, What};
+use crate::identity::Identity;
+use crate::principals::Share;
 use crate::telemetry::Ended;
 
 /// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
@@ -210,7 +213,9 @@ impl Version {
         T: Outcome + Send + Sync + 'static,
     {
         let version = &self.inner;
-        let admitted = admit(version).await?;
+        // What the host itself wants of a guest is nobody's share.
+        let identity = caller.as_deref().filter(|_| version.principals.counts()).map(CallContext::identity);
+        let admitted = admit(version, identity).await?;
         let allowance = allowance.unwrap_or_else(|| Allowance::of_call(&version.guest.limits));
         let call = {
             let visit = Visit::new(&version.guest.limits, caller, allowance.clone());
@@ -227,19 +232,25 @@ impl Version {
 }
 
 /// A call's place among those of its guest, and in the pool of the engine.
-type Admitted = (OwnedSemaphorePermit, Place);
+type Admitted = (OwnedSemaphorePermit, Place, Option<Share>);
 
 /// Lets a call begin. A burst of short calls waits for a moment; a guest that is full of long ones says so. The wait comes
 /// before the call's deadline starts, and how many wait is bounded by the requests in flight.
-async fn admit(version: &Inner) -> Result<Admitted, Failure> {
+async fn admit(version: &Inner, identity: Option<Identity>) -> Result<Admitted, Failure> {
+    let begun = Instant::now();
+    let own = match &identity {
+        None => None,
+        Some(identity) => Some(timeout(PERMIT_WAIT, version.principals.take(identity)).await.map_err(|_| Failure::TooMany)?),
+    };
     if let Ok(permit) = Arc::clone(&version.permits).try_acquire_owned()
         && let Some(place) = version.share.try_take()
     {
-        return Ok((permit, place));
+        return Ok((permit, place, own));
     }
     let both = async {
         let permit = Arc::clone(&version.permits).acquire_owned().await.ok()?;
         Some((permit, version.share.take().await))
     };
-    tokio::time::timeout(PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)
+    let (permit, place) = timeout_at(begun + PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)?;
+    Ok((permit, place, own))
 }

@@ -30,6 +30,8 @@ pub enum Failure {
     StartFailed(String),
     /// As many calls of this guest, or instances of its engine, are alive as may be.
     Busy,
+    /// As many calls of this caller are alive as may be.
+    TooMany,
     /// What the callback relied on was changed by another call, and it cannot be run again, or lost each time.
     StateConflict,
     /// What the callback wrote could not be saved: it is more than the guest may keep, or the storage failed. For the log.
@@ -51,6 +53,7 @@ impl std::fmt::Display for Failure {
             }
             Failure::StartFailed(text) => write!(f, "the guest did not start: {text}"),
             Failure::Busy => f.write_str("too many calls of this guest are running"),
+            Failure::TooMany => f.write_str("too many calls of this caller are running"),
             Failure::StateConflict => f.write_str("other calls changed the state that this one relied on"),
             Failure::NotSaved(text) => write!(f, "what the guest wrote could not be saved: {text}"),
             Failure::NotExported(interface) => {

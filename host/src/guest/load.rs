@@ -18,6 +18,7 @@ use super::room::Room;
 use super::version::{Guest, Indices, Inner, Version};
 use crate::capability::{LINKED, links};
 use crate::config::grants::Grants;
+use crate::principals::Principals;
 use crate::telemetry::GuestFigures;
 
 /// Largest component that is read; the largest language runtimes stay below a tenth of it.
@@ -135,6 +136,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             digest,
             class,
             manifest,
+            principals: Principals::new(settings.limits.per_principal, settings.limits.concurrency),
             permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
             share: made.places.join(places),
             turns: engines.schedule().turns(),

@@ -13,6 +13,7 @@ use super::manifest::{Exports, Manifest};
 use super::room::Room;
 use super::shares::Share;
 use super::state::State;
+use crate::principals::Principals;
 use crate::telemetry::GuestFigures;
 
 /// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
@@ -32,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) manifest: Manifest,
     /// One for each call that may be alive.
     pub(crate) permits: Arc<Semaphore>,
+    /// How many of them are whose.
+    pub(crate) principals: Principals,
     /// Its part of the places in the engine's pool, which it shares with other guests.
     pub(crate) share: Share,
     /// Its turns on the threads for long calls.

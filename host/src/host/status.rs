@@ -24,7 +24,7 @@ pub(super) fn observe(shared: &Arc<Shared>) {
 }
 
 fn requests_in_flight(host: &Shared) -> usize {
-    host.config.limits.requests.saturating_sub(host.requests.available_permits())
+    host.requests.in_flight()
 }
 
 /// Everything that `guesthouse status` shows.

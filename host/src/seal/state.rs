@@ -162,7 +162,7 @@ impl States {
         }
         let token = claims.jti;
         let (rounds, open) = claims.into_rounds().ok_or(StateProblem::Invalid)?;
-        let spend = self.replays.as_deref().map(|replays| Spend { replays, principal: to.principal.into(), token, until, now });
+        let spend = self.replays.as_deref().map(|replays| Spend { replays, principal: to.owner(), token, until, now });
         Ok(Opened { rounds, open, spend })
     }
 }
@@ -210,6 +210,11 @@ impl Drop for Used<'_> {
 }
 
 impl Binding<'_> {
+    /// Under whom a use is remembered. No name of a tenant has a line break.
+    fn owner(&self) -> String {
+        format!("{}\n{}", self.tenant, self.principal)
+    }
+
     fn digest(&self) -> String {
         let mut hash = Sha256::new();
         let parts = [self.method, self.name, self.arguments, self.principal, self.tenant, self.endpoint, self.revision];

@@ -3,7 +3,7 @@
 //! Three bounded queues keep memory flat. While the client does not read, [`Writer`] stands still, then the queue of
 //! responses fills, then no further message is taken in: a slow client slows its own connection and nothing else.
 
-use super::{Service, busy, run_guarded};
+use super::{Service, run_guarded};
 use crate::changes::Listener;
 use crate::dispatch::{Backlog, Frame, FrameSender, Line, Share};
 use crate::identity::Presence;
@@ -208,26 +208,26 @@ impl<S: Service> Connection<S> {
             Era::Modern => Identity { session: None, ..self.identity.clone() },
         };
         let listens = matches!(call.request, Request::Listen(_));
-        let permit = match self.service.requests().clone().try_acquire_owned() {
+        let permit = match self.service.requests().try_begin(&self.identity) {
             // Subscriptions do next to nothing for a long time, and are counted elsewhere.
             _ if listens => None,
             Ok(permit) => Some(permit),
             // A call whose client has answered had its turn before, and waits for a permit.
             Err(_) if call.context.rounds.round > 0 => None,
             // This makes nothing but a response.
-            Err(_) => {
-                let effects = self.peer.finish(id, busy());
+            Err(failure) => {
+                let effects = self.peer.finish(id, Err(failure));
                 return self.carry_out(effects);
             }
         };
-        let (service, endpoint) = (self.service.clone(), self.endpoint.clone());
+        let (service, endpoint, identity) = (self.service.clone(), self.endpoint.clone(), self.identity.clone());
         let speaks = listens || call.reporter.wants_progress() || call.reporter.wants_logs();
         let line = Line { frames: speaks.then(|| self.frames.clone()), session: self.session.clone(), stopping: self.stopping.clone() };
         let task = self.calls.spawn(async move {
             let permit = match permit {
                 Some(permit) => Some(permit),
                 None if listens => None,
-                None => service.requests().clone().acquire_owned().await.ok(),
+                None => Some(service.requests().begin(&identity).await),
             };
             let outcome = run_guarded(&*service, &endpoint, call, line).await;
             drop(permit);

@@ -56,6 +56,8 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 struct Server<S> {
     service: Arc<S>,
     access: AccessRules,
+    /// Only this machine reaches the server.
+    local: bool,
     sessions: Sessions,
     /// Of the HTTP+SSE transport of 2024-11-05.
     connections: legacy::Connections,
@@ -73,7 +75,14 @@ impl<S: Service> Server<S> {
         }
         let access = AccessRules::new(&hosts, &config.server.origins);
         let sessions = Sessions::new(config);
-        Self { service, access, sessions, connections: legacy::Connections::default(), stopping: CancellationToken::new() }
+        Self {
+            service,
+            access,
+            local: local.ip().is_loopback(),
+            sessions,
+            connections: legacy::Connections::default(),
+            stopping: CancellationToken::new(),
+        }
     }
 }
 

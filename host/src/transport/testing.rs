@@ -1,10 +1,12 @@
 //! A service without guests, for the transports' own tests: tools that answer, wait, report and fail on demand.
 
 use super::Service;
+use crate::auth::{Authenticator, authenticator};
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
 use crate::dispatch::{FrameSender, Line, pass_on};
 use crate::identity::Presence;
+use crate::principals::Requests;
 use crate::registry::Endpoint;
 use crate::telemetry::Telemetry;
 use ::http::HeaderMap;
@@ -33,7 +35,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Fake {
     telemetry: Telemetry,
     config: Config,
-    requests: Arc<Semaphore>,
+    requests: Requests,
+    auth: Option<Box<dyn Authenticator>>,
     hub: Arc<Hub>,
     /// Each permit lets the tool `wait` end, or `report` go on after a report.
     pub(super) release: Semaphore,
@@ -48,7 +51,8 @@ impl Fake {
     pub(super) fn new(config: Config) -> Arc<Self> {
         Arc::new(Self {
             telemetry: Telemetry::default(),
-            requests: Arc::new(Semaphore::new(config.limits.requests)),
+            requests: Requests::of(&config),
+            auth: authenticator(&config.auth),
             hub: Hub::new(HubLimits::of(&config.streams)),
             config,
             release: Semaphore::new(0),
@@ -98,8 +102,8 @@ impl Service for Fake {
         &self.config
     }
 
-    fn identify(&self, _headers: &HeaderMap) -> Result<Identity, HttpRefusal> {
-        Ok(Identity::default())
+    fn identify(&self, headers: &HeaderMap, _local: bool) -> Result<Identity, HttpRefusal> {
+        self.auth.as_ref().map_or(Ok(Identity::default()), |auth| auth.identify(headers).map_err(HttpRefusal::from))
     }
 
     fn presence(&self, _caller: &Identity) -> Presence {
@@ -110,7 +114,7 @@ impl Service for Fake {
         &self.telemetry
     }
 
-    fn requests(&self) -> &Arc<Semaphore> {
+    fn requests(&self) -> &Requests {
         &self.requests
     }
 

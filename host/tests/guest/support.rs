@@ -18,7 +18,7 @@ use guesthouse_protocol::Identity;
 pub fn hostile() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| {
-        let module = build("wasm32-unknown-unknown");
+        let module = build("hostile", "wasm32-unknown-unknown");
         wit_component::ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
     })
 }
@@ -26,11 +26,17 @@ pub fn hostile() -> &'static [u8] {
 /// The same guest for wasm32-wasip2, which importing WASI makes a component by itself.
 pub fn hostile_on_wasi() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-    BYTES.get_or_init(|| build("wasm32-wasip2"))
+    BYTES.get_or_init(|| build("hostile", "wasm32-wasip2"))
 }
 
-fn build(target: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/hostile");
+/// The guest that sends HTTP requests.
+pub fn outgoing() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| build("outgoing", "wasm32-wasip2"))
+}
+
+fn build(guest: &str, target: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests").join(guest);
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--target", target]).current_dir(folder);
@@ -39,8 +45,8 @@ fn build(target: &str) -> Vec<u8> {
         cargo.env("RUSTC", rustc);
     }
     let status = cargo.status().unwrap();
-    assert!(status.success(), "the hostile guest does not build for {target}");
-    std::fs::read(built.join(target).join("release/hostile.wasm")).unwrap()
+    assert!(status.success(), "the guest `{guest}` does not build for {target}");
+    std::fs::read(built.join(target).join("release").join(guest).with_extension("wasm")).unwrap()
 }
 
 /// The compiler with wasm targets that the guests' build keeps, where rustup's has none.

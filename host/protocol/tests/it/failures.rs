@@ -140,6 +140,8 @@ fn the_others() {
     for modern in [true, false] {
         let busy = answer(modern, "tools/call", Failure::Busy { retry_after_s: 7 });
         assert_eq!(error(&busy), (503, -32000, "busy"));
+        let too_many = answer(modern, "tools/call", Failure::TooMany { retry_after_s: 7 });
+        assert_eq!(error(&too_many), (429, -32000, "too_many_calls"));
         assert_eq!(answer(modern, "tools/call", Failure::Cancelled), (202, Value::Null));
     }
 }

@@ -137,7 +137,7 @@ impl Desk {
             self.end(id, context, Err(not_found(tool)));
             return Next::Done;
         };
-        if matches!(answer, Err(guest::Failure::Busy)) {
+        if matches!(answer, Err(guest::Failure::Busy | guest::Failure::TooMany)) {
             return Next::Later;
         }
         match answered(named, tool, answer).await {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use guesthouse_protocol::Outgoing;
 use guesthouse_protocol::http::{Accepts, HttpRefusal};
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, Response, StatusCode};
 use std::convert::Infallible;
 use std::mem;
@@ -124,6 +124,9 @@ pub(super) fn refused(refusal: HttpRefusal) -> Response<AnswerBody> {
     let headers = response.headers_mut();
     if let Some(allow) = refusal.allow {
         headers.insert(ALLOW, HeaderValue::from_static(allow));
+    }
+    if let Some(challenge) = refusal.challenge {
+        headers.insert(WWW_AUTHENTICATE, challenge);
     }
     match refusal.status {
         StatusCode::SERVICE_UNAVAILABLE => {

@@ -11,7 +11,7 @@ use super::streams::STANDALONE;
 use super::wire::Wire;
 use crate::dispatch::Line;
 use crate::registry::Endpoint;
-use crate::transport::{Service, busy, run_guarded};
+use crate::transport::{Service, run_guarded};
 use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, SESSION_ID, check_events, last_event_id, session_id};
 use guesthouse_protocol::{Effect, Identity, Incoming, Message, Peer, Refusal, RequestId, Revision, RpcError, error};
 use hyper::header::HeaderValue;
@@ -22,16 +22,17 @@ use std::sync::Arc;
 pub(super) async fn open<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'_>) -> Result<Response<AnswerBody>, HttpRefusal> {
     let place = posted.server.sessions.reserve().ok_or_else(|| no_room(&incoming))?;
     let mut peer = Peer::new(posted.config.clone());
-    let call = match peer.receive_parsed(incoming).into_iter().next() {
+    let mut call = match peer.receive_parsed(incoming).into_iter().next() {
         Some(Effect::Run(call)) => *call,
         Some(Effect::Send(outgoing)) => return Ok(answer::response(outgoing, posted.accepts)),
         Some(Effect::Cancel(_) | Effect::End(_)) | None => return Ok(answer::accepted()),
     };
     let service = &posted.server.service;
     let id = call.id;
-    let outcome = match service.requests().clone().try_acquire_owned() {
+    call.context.identity = posted.identity.clone();
+    let outcome = match service.requests().try_begin(&posted.identity) {
         Ok(_permit) => run_guarded(&**service, &posted.endpoint, call, Line::default()).await,
-        Err(_) => busy(),
+        Err(failure) => Err(failure),
     };
     let Some(outgoing) = conclude(&mut peer, id, outcome) else { return Ok(answer::accepted()) };
     let mut response = answer::response(outgoing, posted.accepts);

@@ -66,15 +66,16 @@ pub(super) async fn serve<S: Service>(
     server: &Server<S>,
     wire: &Arc<Wire>,
     wanted: Wanted,
+    identity: Identity,
     parts: &Parts,
     body: Incoming,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
     match (wanted, &parts.method) {
         (Wanted::Open(endpoint), &Method::GET) => {
             check_events(&parts.headers)?;
-            open(server, wire, endpoint, server.service.identify(&parts.headers)?)
+            open(server, wire, endpoint, identity)
         }
-        (Wanted::Send, &Method::POST) => send(server, parts, body).await,
+        (Wanted::Send, &Method::POST) => send(server, &identity, parts, body).await,
         (Wanted::Open(_), _) => Err(not_allowed("GET")),
         (Wanted::Send, _) => Err(not_allowed("POST")),
     }
@@ -123,11 +124,15 @@ fn open<S: Service>(
 }
 
 /// Passes a message on. What there is to say about it comes on the stream.
-async fn send<S: Service>(server: &Server<S>, parts: &Parts, body: Incoming) -> Result<Response<AnswerBody>, HttpRefusal> {
+async fn send<S: Service>(
+    server: &Server<S>,
+    caller: &Identity,
+    parts: &Parts,
+    body: Incoming,
+) -> Result<Response<AnswerBody>, HttpRefusal> {
     check_post(&parts.headers)?;
     let id = parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("sessionId=")));
     let id = id.ok_or_else(HttpRefusal::session_required)?;
-    let caller = server.service.identify(&parts.headers)?;
     let inlet = lock(&server.connections.0).get(id).cloned();
     let is_own = |owner: &Identity| (&owner.principal, &owner.tenant) == (&caller.principal, &caller.tenant);
     let (_, messages) = inlet.filter(|(owner, _)| is_own(owner)).ok_or_else(HttpRefusal::session_not_found)?;

@@ -5,7 +5,7 @@ use super::answer::{self, AnswerBody};
 use super::exchange::Exchange;
 use super::router::Posted;
 use crate::dispatch::Line;
-use crate::transport::{Service, busy, run_guarded};
+use crate::transport::{Service, run_guarded};
 use guesthouse_protocol::http::{HttpRefusal, PROTOCOL_VERSION, check_events, version_header};
 use guesthouse_protocol::{Call, CallId, Effect, Incoming, Outcome, Outgoing, Peer, Refusal, Request};
 use hyper::Response;
@@ -40,15 +40,15 @@ fn check_param_headers<S: Service>(posted: &Posted<'_, S>, call: &Call) -> Resul
 }
 
 async fn run<S: Service>(posted: Posted<'_, S>, mut peer: Peer, call: Call) -> Response<AnswerBody> {
-    let Posted { server, endpoint, accepts, wire, .. } = posted;
+    let Posted { server, endpoint, identity, accepts, wire, .. } = posted;
     let id = call.id;
     let respond = |outgoing: Option<Outgoing>| outgoing.map_or_else(answer::accepted, |outgoing| answer::response(outgoing, accepts));
     let listens = matches!(call.request, Request::Listen(_));
     // Subscriptions do next to nothing for a long time, and are counted elsewhere.
-    let permit = match server.service.requests().clone().try_acquire_owned() {
+    let permit = match server.service.requests().try_begin(&identity) {
         _ if listens => None,
         Ok(permit) => Some(permit),
-        Err(_) => return respond(conclude(&mut peer, id, busy())),
+        Err(failure) => return respond(conclude(&mut peer, id, Err(failure))),
     };
     if !(accepts.events && (listens || call.reporter.wants_progress() || call.reporter.wants_logs())) {
         let outcome = run_guarded(&*server.service, &endpoint, call, Line::default()).await;

@@ -52,21 +52,20 @@ async fn serve<S: Service>(
     body: Incoming,
     access: &Access,
 ) -> Result<Response<AnswerBody>, HttpRefusal> {
+    if parts.method == Method::OPTIONS {
+        return preflight(server, &parts, access);
+    }
+    // Before anything else is said: who may not call learns nothing, not even what there is.
+    let identity = server.service.identify(&parts.headers, server.local)?;
     if server.service.config().server.sse
-        && parts.method != Method::OPTIONS
         && let Some(wanted) = legacy::wanted(parts.uri.path())
     {
-        return legacy::serve(server, wire, wanted, &parts, body).await;
+        return legacy::serve(server, wire, wanted, identity, &parts, body).await;
     }
     let endpoint = endpoint(parts.uri.path()).ok_or_else(not_found)?;
     let config = server.service.peer_config(&endpoint, TransportKind::Http).ok_or_else(not_found)?;
     let headers = &parts.headers;
-    let verb = verb(&parts, config.mode)?;
-    if verb == Verb::Preflight {
-        return Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(&parts, config.mode)));
-    }
-    let identity = server.service.identify(headers)?;
-    match verb {
+    match verb(&parts, config.mode)? {
         Verb::Post | Verb::Preflight => {}
         Verb::Get => return handshake::listen(server, &endpoint, &identity, headers, wire),
         Verb::Delete => return handshake::delete(&server.sessions, &endpoint, &identity, headers),
@@ -85,6 +84,14 @@ async fn serve<S: Service>(
         Route::Handshake { session: None, opens: true, .. } => handshake::open(posted, incoming).await,
         Route::Handshake { session: None, opens: false, .. } => Err(HttpRefusal::session_required()),
     }
+}
+
+/// Tells a browser what its scripts may send, without a word about what there is at the path.
+fn preflight<S: Service>(server: &Server<S>, parts: &Parts, access: &Access) -> Result<Response<AnswerBody>, HttpRefusal> {
+    endpoint(parts.uri.path()).ok_or_else(not_found)?;
+    let config = server.service.peer_config(&Endpoint::Merged, TransportKind::Http).ok_or_else(not_found)?;
+    verb(parts, config.mode)?;
+    Ok(answer::empty(StatusCode::NO_CONTENT, access.preflight(parts, config.mode)))
 }
 
 /// The revision of the session that the client names; else the one that the client names itself.

@@ -4,15 +4,16 @@ use super::streams::{Budget, Reader, ReplayLimits, STANDALONE, Streams};
 use crate::changes::Listener;
 use crate::dispatch::Line;
 use crate::identity::Presence;
+use crate::principals::InFlight;
 use crate::registry::Endpoint;
-use crate::transport::{Service, busy, run_guarded};
+use crate::transport::{Service, run_guarded};
 use guesthouse_protocol::http::{Accepts, HttpRefusal, check_session_version};
 use guesthouse_protocol::{Call, CallId, Effect, Failure, Identity, Incoming, Outcome, Outgoing, Peer, Revision};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -108,14 +109,14 @@ impl Session {
         for effect in effects {
             match effect {
                 Effect::Run(call) if state.running.contains_key(&call.id) => self.resume(service, &mut state, *call),
-                Effect::Run(call) => match service.requests().clone().try_acquire_owned() {
+                Effect::Run(call) => match service.requests().try_begin(&self.identity) {
                     Ok(permit) => {
                         let stream = opened.get_or_insert_with(|| self.streams.open()).stream();
                         let (id, out) = (call.id, Out { stream, takes_events: accepts.events });
                         let task = self.spawn(service, *call, out, Some(permit));
                         state.running.insert(id, Running { task, out });
                     }
-                    Err(_) => answer = send_of(state.peer.finish(call.id, busy())).or(answer),
+                    Err(failure) => answer = send_of(state.peer.finish(call.id, Err(failure))).or(answer),
                 },
                 other => state.settle(other, &mut stopped, &mut answer),
             }
@@ -132,20 +133,14 @@ impl Session {
         check_version(&lock(&self.state), named)
     }
 
-    fn spawn<S: Service>(
-        self: &Arc<Self>,
-        service: &Arc<S>,
-        mut call: Call,
-        out: Out,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> AbortHandle {
+    fn spawn<S: Service>(self: &Arc<Self>, service: &Arc<S>, mut call: Call, out: Out, permit: Option<InFlight>) -> AbortHandle {
         call.context.identity = self.identity.clone();
         let (session, service) = (self.clone(), service.clone());
         let id = call.id;
         let task = async move {
             let permit = match permit {
-                Some(permit) => Some(permit),
-                None => service.requests().clone().acquire_owned().await.ok(),
+                Some(permit) => permit,
+                None => service.requests().begin(&session.identity).await,
             };
             let outcome = session.run(&*service, call, out).await;
             drop(permit);

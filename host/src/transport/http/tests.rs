@@ -1,5 +1,6 @@
 //! HTTP over real sockets: the table of cases, and what a table cannot show.
 
+mod auth;
 mod client;
 mod faults;
 mod legacy;

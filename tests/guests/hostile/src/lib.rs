@@ -68,6 +68,7 @@ const TOOLS: &[&str] = &[
     "schema-verbatim",
     "schema-slow",
     "trace",
+    "who",
 ];
 
 /// Ten things of which each is ten times the next, on every level of the value.
@@ -197,6 +198,10 @@ impl Tools for Hostile {
             "trace" => {
                 let request = context::request().map(|request| (request.traceparent, request.meta));
                 text(format!("{request:?}"))
+            }
+            "who" => {
+                let who = context::request().map(|request| (request.principal, request.tenant, request.session.is_some()));
+                text(format!("{who:?}"))
             }
             "not-found" => Err(Error::NotFound(arguments)),
             "invalid-params" => Err(Error::InvalidParams(arguments)),

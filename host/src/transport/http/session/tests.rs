@@ -84,7 +84,7 @@ async fn a_session_whose_client_is_asked_is_not_idle() {
     sessions.sweep(later);
     assert_eq!(sessions.len(), 1);
     assert_eq!(lock(&session.state).peer.waiting(), 1);
-    assert_eq!(fake.requests().available_permits(), Config::default().limits.requests);
+    assert_eq!(fake.requests().in_flight(), 0);
     session.close();
     assert_eq!(lock(&session.state).peer.waiting(), 0);
     assert!(lock(&session.state).running.is_empty());
