@@ -3,6 +3,7 @@
 pub(crate) mod loader;
 mod settings;
 mod status;
+mod stored;
 
 use crate::audit::{Audit, Journal, Refusals};
 use crate::auth::{Authenticator, authenticator};
@@ -16,7 +17,6 @@ use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry};
 use crate::storage::Storage;
 use crate::swap::{self, Component, Swapped, Swaps};
-use crate::tasks::{KeptStore, MemoryStore, Store, StoreLimits, now_ms};
 use crate::telemetry::Telemetry;
 use crate::transport;
 use anyhow::{Context, Result, bail};
@@ -100,10 +100,10 @@ impl Host {
         };
         let swaps = Swaps::new(&config, guests.clone());
         let Served { loaded, not_served } = loader.all(swaps.active(guests)).await?;
-        open_if_needed(&storage, &loaded, &config).await?;
+        stored::open_if_needed(&storage, &loaded, &config).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
-        let tasks = task_store(&registry, &storage, &config).await?;
-        warn_if_shared(&storage, &config).await?;
+        let tasks = stored::tasks(&registry, &storage, &config).await?;
+        stored::warn_if_shared(&storage, &config).await?;
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config, tasks, &storage);
         let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
         let started = Instant::now();
@@ -223,38 +223,6 @@ fn trail(config: &Config) -> Result<Audit> {
     })
 }
 
-/// Where tasks are kept: in the storage, if that outlives the process and some tool can run as a task.
-async fn task_store(registry: &Registry, storage: &Storage, config: &Config) -> Result<Box<dyn Store>> {
-    let limits = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
-    let serves_tasks = registry.view(&Endpoint::Merged).is_some_and(|view| view.profile.capabilities.tasks);
-    if serves_tasks && storage.outlives_process() {
-        return Ok(Box::new(KeptStore::open(storage, limits, now_ms()).await?));
-    }
-    Ok(Box::new(MemoryStore::new(limits)))
-}
-
-/// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
-/// guests save nothing does not touch it.
-async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>], config: &Config) -> Result<()> {
-    for guest in loaded.iter().filter(|guest| guest.version.uses_state()) {
-        keyvalue::forget_departed(storage.open().await?, &guest.name).await?;
-    }
-    if config.seal.single_use {
-        storage.open().await?;
-    }
-    Ok(())
-}
-
-/// Says so where calls that ask their client may come back to another process, which cannot open what this one sealed.
-async fn warn_if_shared(storage: &Storage, config: &Config) -> Result<()> {
-    let Some(backend) = storage.opened().filter(|_| config.seal.keys.is_empty()) else { return Ok(()) };
-    let others = backend.nodes().await?.len().saturating_sub(1);
-    if others > 0 {
-        tracing::warn!(
-            "{others} other process(es) share the storage, and each seals under a random key of its own: if they serve the same clients, give all of them the same `keys` in [seal]"
-        );
-    }
-    Ok(())
 }
 
 fn offers(guest: &Loaded) -> String {

@@ -39,6 +39,15 @@ impl Outcome for tools::ToolOutcome {
             tools::ToolOutcome::InputRequired(_) => false,
         }
     }
+
+    /// A result that says that the tool failed is how its errors look to a model: they leave no trace either.
+    fn keeps_writes(&self) -> bool {
+        match self {
+            tools::ToolOutcome::Complete(result) => !result.is_error,
+            tools::ToolOutcome::Task(_) => true,
+            tools::ToolOutcome::InputRequired(_) => false,
+        }
+    }
 }
 
 impl Outcome for resources::ReadOutcome {
