@@ -3,6 +3,7 @@
 pub mod changes;
 pub mod context;
 pub mod filesystem;
+pub mod http;
 pub mod keyvalue;
 pub mod wasi;
 
@@ -19,8 +20,7 @@ const WASI_VERSION: &str = "0.2.0";
 const KEYVALUE_VERSION: &str = "0.2.0-draft";
 
 /// What is linked, for messages.
-pub(crate) const LINKED: &str =
-    "guesthouse:mcp context and changes, WASI 0.2 cli, clocks, filesystem, io, random and sockets, and wasi:keyvalue 0.2.0-draft";
+pub(crate) const LINKED: &str = "guesthouse:mcp context and changes, WASI 0.2 cli, clocks, filesystem, http (outgoing), io, random and sockets, and wasi:keyvalue 0.2.0-draft";
 
 /// Whether `linker` has an interface of that name and version. Later releases of the same line are let through to the
 /// linker, which knows whether their functions are there.
@@ -30,6 +30,7 @@ pub(crate) fn links(package: &str, interface: &str, version: &str) -> bool {
         "wasi:cli" | "wasi:clocks" | "wasi:filesystem" | "wasi:io" | "wasi:random" | "wasi:sockets" => {
             same_release_line(version, WASI_VERSION)
         }
+        "wasi:http" => matches!(interface, "types" | "outgoing-handler") && same_release_line(version, WASI_VERSION),
         "wasi:keyvalue" => matches!(interface, "store" | "atomics" | "batch") && version == KEYVALUE_VERSION,
         _ => false,
     }
@@ -41,6 +42,7 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     context::add_to_linker(&mut linker)?;
     changes::add_to_linker(&mut linker)?;
     wasi::add_to_linker(&mut linker)?;
+    http::add_to_linker(&mut linker)?;
     filesystem::add_to_linker(&mut linker)?;
     keyvalue::add_to_linker(&mut linker)?;
     Ok(linker)

@@ -9,6 +9,8 @@ mod check;
 pub mod discover;
 pub mod edit;
 pub mod grants;
+pub mod http;
+mod limits;
 pub mod paths;
 pub mod seal;
 pub mod storage;
@@ -16,11 +18,12 @@ pub mod streams;
 pub mod tasks;
 pub mod units;
 
-use crate::guest::{CallLimits, KEPT_INSTANCES_MAX, Keeping};
+use crate::guest::KEPT_INSTANCES_MAX;
 use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
 use indexmap::IndexMap;
+pub use limits::GuestLimits;
 use seal::SealConfig;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -44,6 +47,8 @@ pub struct Config {
     pub tasks: tasks::TaskLimits,
     /// The keys of sealed tokens.
     pub seal: SealConfig,
+    /// How guests' HTTP requests go out.
+    pub http: http::HttpConfig,
     /// Who may call over HTTP.
     pub auth: auth::AuthConfig,
     /// Where what outlives a call is saved.
@@ -230,75 +235,6 @@ pub struct GuestConfig {
     pub limits: GuestLimits,
 }
 
-/// Table `[guest.<name>.limits]`: bounds of one guest's calls.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GuestLimits {
-    /// Linear memory of one instance, in all.
-    pub memory: Size,
-    /// Processor time of one call.
-    pub cpu: Span,
-    /// Time of one call by the clock.
-    pub wall: Span,
-    /// The same of a call that runs as a task. Its processor time grows in proportion.
-    pub task: Span,
-    /// What one call may return, in all.
-    pub output: Size,
-    /// Elements of all tables of one instance.
-    pub table: usize,
-    /// Log messages and lines of output in one call.
-    pub logs: u32,
-    /// Progress reports in one call.
-    pub progress: u32,
-    /// Calls at the same time.
-    pub concurrency: usize,
-    /// Those of them that may be one principal's; see [`auth::AuthConfig::cap`] where the key is absent.
-    pub per_principal: Option<usize>,
-    /// Keys that it may save, in all its buckets together.
-    pub keys: usize,
-    /// Length of one value that it saves.
-    pub value: Size,
-    /// All keys and values that it saves.
-    pub state: Size,
-    /// Instances that are kept at a time, where they outlive a call.
-    pub instances: usize,
-    /// How long a kept instance may be idle.
-    pub instance_idle: Span,
-    /// How long a call waits for its turn on a kept instance.
-    pub turn: Span,
-    /// What an instance may save of its memory before it goes.
-    pub saved: Size,
-    /// What is kept of that, for all that may come back.
-    pub saved_total: Size,
-}
-
-impl Default for GuestLimits {
-    /// What a call may use by default is said in one place, with the limits that are enforced.
-    fn default() -> Self {
-        let (limits, keeping) = (CallLimits::default(), Keeping::default());
-        Self {
-            memory: Size(limits.memory_bytes as u64),
-            cpu: Span(limits.cpu_ms),
-            wall: Span(limits.wall_ms),
-            task: Span(limits.task_wall_ms),
-            output: Size(limits.output_bytes as u64),
-            table: limits.table_elements,
-            logs: limits.log_lines,
-            progress: limits.progress,
-            concurrency: limits.concurrency,
-            per_principal: None,
-            keys: 10_000,
-            value: Size(1 << 20),
-            state: Size(64 << 20),
-            instances: keeping.instances_max,
-            instance_idle: Span(keeping.idle_ms),
-            turn: Span(keeping.turn_ms),
-            saved: Size(keeping.saved_bytes_max as u64),
-            saved_total: Size(keeping.saved_total_bytes_max as u64),
-        }
-    }
-}
-
 impl Config {
     /// Reads a configuration file. Paths of guests in it are made relative to the file's folder.
     pub fn read(file: &Path) -> Result<Self> {
@@ -308,8 +244,12 @@ impl Config {
         for path in config.guest.values_mut().filter_map(|guest| guest.file.as_mut()) {
             *path = folder.join(&*path);
         }
+        for path in config.guest.values_mut().flat_map(|guest| guest.secrets.values_mut()).filter_map(|secret| secret.file.as_mut()) {
+            *path = folder.join(&*path);
+        }
         config.guest.values_mut().for_each(|guest| guest.grants.resolve_paths(folder));
         config.seal.resolve_paths(folder);
+        config.http.resolve_paths(folder);
         config.storage.resolve_paths(folder);
         config.admin.resolve_paths(folder);
         Ok(config)
@@ -333,6 +273,7 @@ impl Config {
         }
         config.limits.check()?;
         config.guest.iter().try_for_each(|(name, guest)| guest.limits.check(name).and_then(|()| guest.grants.check(name)))?;
+        config.guest.iter().try_for_each(|(name, guest)| http::check(name, guest))?;
         config.streams.check()?;
         config.seal.check()?;
         config.auth.check()?;

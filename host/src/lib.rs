@@ -15,6 +15,7 @@ pub mod dispatch;
 pub mod guest;
 pub mod host;
 pub mod identity;
+pub mod network;
 pub mod policy;
 pub mod principals;
 pub mod registry;

@@ -3,10 +3,13 @@
 //! A component that declares what it wants gets at most that; one that declares nothing gets what is granted. What nobody
 //! granted is not given, and an empty list grants nothing.
 
+pub mod address;
 pub mod declared;
 pub mod dirs;
 pub mod env;
+pub mod http;
 pub mod lack;
+pub mod origin;
 pub mod table;
 pub mod tools;
 

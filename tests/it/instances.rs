@@ -64,7 +64,7 @@ async fn a_session_or_everybody_finds_the_memory_that_is_theirs() {
         };
         std::fs::write(folder.path().join("guesthouse.toml"), format!("[guest.keeper]\ninstance = \"{name}\"\n")).unwrap();
         for transport in [Transport::Http, Transport::Stdio, Transport::Memory] {
-            let mut client = Client::connect_with(transport, revision, GuestSource { file: file.clone(), ..guest.clone() }).await;
+            let mut client = Client::connect_guest(transport, revision, GuestSource { file: file.clone(), ..guest.clone() }).await;
             for expected in expected {
                 let answer = client.call("count", json!({})).await;
                 assert_eq!(counted(&answer), expected, "{policy:?} {revision:?} {transport:?}");

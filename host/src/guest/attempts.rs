@@ -47,7 +47,7 @@ pub(super) async fn run<A, T: Outcome>(version: &Arc<Inner>, mut visit: Visit, a
                 drop(hold);
                 return finish(state, answer).await;
             }
-            Err(CommitError::Conflict) if run < RUNS_MAX && !state.went_out => {
+            Err(CommitError::Conflict) if run < RUNS_MAX && !state.went_out() => {
                 visit = state.leave();
                 visit.run_again();
             }

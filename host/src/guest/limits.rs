@@ -48,6 +48,20 @@ pub struct CallLimits {
     pub change_uri_bytes: usize,
     /// Calls of this version alive at a time.
     pub concurrency: usize,
+    /// HTTP requests that a call may send.
+    pub requests: u32,
+    /// HTTP requests of all calls of the guest together that may be under way at a time; more wait.
+    pub requests_at_once: usize,
+    /// Time from an HTTP request's beginning to the end of its response, which ends with the call in any case.
+    pub request_wall_ms: u64,
+    /// Time to resolve a name, and again to connect to it.
+    pub request_connect_ms: u64,
+    /// Body of an HTTP request.
+    pub request_bytes: usize,
+    /// Body of the response to it.
+    pub response_bytes: usize,
+    /// Header section of the response.
+    pub response_header_bytes: usize,
     /// Those of them that may be one principal's.
     pub per_principal: PrincipalCap,
 }
@@ -73,6 +87,13 @@ impl Default for CallLimits {
             changes: 64,
             change_uri_bytes: 4 << 10,
             concurrency: 64,
+            requests: 64,
+            requests_at_once: 64,
+            request_wall_ms: 60_000,
+            request_connect_ms: 10_000,
+            request_bytes: 4 << 20,
+            response_bytes: 16 << 20,
+            response_header_bytes: 64 << 10,
             per_principal: PrincipalCap::of_all(64),
         }
     }

@@ -1,12 +1,16 @@
 //! What a guest finds in its room: everything that its operator granted, ready to be used by its calls.
 
+use std::sync::Arc;
+
 use super::log::clean;
 use super::manifest::{Manifest, Unfit};
 use crate::audit::{Audit, Event, What};
 use crate::capability::filesystem::Folders;
+use crate::capability::http::Http;
 use crate::capability::keyvalue::Shelf;
 use crate::config::grants::{Environment, Grants};
-use crate::policy::{self, Effective};
+use crate::policy::http::Patterns;
+use crate::policy::{self, Effective, HttpGrant};
 
 /// Longest path or system error in a sentence.
 const QUOTED_BYTES_MAX: usize = 1_000;
@@ -18,6 +22,8 @@ pub struct Room {
     pub audit: Audit,
     /// What is in force of its grants. Empty until the component has been read, which may declare less.
     pub grants: Effective,
+    /// Where its HTTP requests may go; None: nowhere. Narrowed, when the component has been read, to what it declares.
+    pub http: Option<Arc<Http>>,
     /// The folders that it finds; opened when it is loaded.
     pub folders: Folders,
     /// The variables that it finds. Filled with what is granted; what the component does not declare is taken out again.
@@ -36,9 +42,11 @@ impl Room {
             self.note(What::Refused, guest, lack.kind, &lack.value);
             return Err(Unfit { cause: lack.cause, remedy: lack.remedy });
         }
+        self.http = self.http.take().map(|http| narrowed(&http, &self.grants.http)).transpose()?;
         self.env = self.env.only(&self.grants.env);
         let missing = |name: &str| self.env.value(name).is_none();
         if let Some(want) = wants.and_then(|wants| wants.env.iter().find(|want| want.required && missing(&want.name))) {
+            self.note(What::Refused, guest, "env", &want.name);
             return Err(Unfit {
                 cause: format!("requires the environment variable `{}` for guest `{guest}`, which is granted it and not set", want.name),
                 remedy: "set it before the host starts".into(),
@@ -76,3 +84,15 @@ impl Room {
         self.audit.record(&Event { what, guest, subject, value, principal: None });
     }
 }
+
+/// What is granted, as far as the component declares it.
+fn narrowed(http: &Http, grant: &HttpGrant) -> Result<Arc<Http>, Unfit> {
+    let declared = grant.declared.as_deref().map(Patterns::parse).transpose().map_err(|error| Unfit {
+        cause: format!("declares where it sends requests in a way that cannot be read ({})", clean(&error.to_string(), QUOTED_BYTES_MAX)),
+        remedy: "correct its declaration, and build it again".into(),
+    })?;
+    Ok(Arc::new(http.within(declared)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use super::allowance::Allowance;
 use super::bindings::context::{LogLevel, ProgressError, RequestInfo};
@@ -15,6 +16,7 @@ use super::version::Guest;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
+use crate::capability::http::Outgoing;
 use crate::capability::keyvalue::Tx;
 use crate::capability::wasi;
 use crate::identity::Identity;
@@ -96,8 +98,6 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     /// What the callback reads and writes of its state, once it has touched any.
     pub(crate) tx: Option<Tx>,
-    /// Whether the callback has sent a request to the world outside, which cannot be taken back: it is not run again.
-    pub(crate) went_out: bool,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -105,6 +105,8 @@ pub(crate) struct State {
 struct Wasi {
     ctx: WasiCtx,
     table: ResourceTable,
+    http: WasiHttpCtx,
+    outgoing: Outgoing,
 }
 
 impl State {
@@ -120,7 +122,6 @@ impl State {
             changes: Changes::default(),
             progress,
             tx: None,
-            went_out: false,
             wasi: None,
         }
     }
@@ -141,7 +142,6 @@ impl State {
         (self.context, self.allowance, self.progress) = (context, allowance, progress);
         self.changes = Changes::default();
         self.tx = None;
-        self.went_out = false;
         self.in_callback = true;
     }
 
@@ -150,6 +150,9 @@ impl State {
         self.in_callback = false;
         self.changes = Changes::default();
         self.tx = None;
+        if let Some(wasi) = &mut self.wasi {
+            wasi.outgoing.end_call();
+        }
         let progress = std::mem::replace(&mut self.progress, Progress::new(&self.guest.limits));
         Visit { context: self.context.take(), allowance: self.allowance.clone(), progress, log: Some(Arc::clone(&self.log)) }
     }
@@ -168,15 +171,20 @@ impl State {
     pub(crate) fn callback_context(&mut self) -> Option<&mut (dyn CallContext + 'static)> {
         if self.in_callback { self.context.as_deref_mut() } else { None }
     }
-}
 
-impl State {
+    /// Whether the callback has sent a request to the world outside, or is about to. That cannot be taken back, so the callback is
+    /// not run again.
+    pub(crate) fn went_out(&self) -> bool {
+        self.wasi.as_ref().is_some_and(|wasi| wasi.outgoing.went_out())
+    }
+
     fn wasi(&mut self) -> (&mut Wasi, &Guest) {
         let State { wasi, log, guest, .. } = self;
         let wasi = wasi.get_or_insert_with(|| {
             let mut table = ResourceTable::new();
             table.set_max_capacity(guest.limits.handles);
-            Box::new(Wasi { ctx: wasi::context(log, &guest.room.env), table })
+            let outgoing = Outgoing::new(&guest.name, guest.room.http.as_ref(), &guest.room.audit, &guest.limits);
+            Box::new(Wasi { ctx: wasi::context(log, &guest.room.env), table, http: WasiHttpCtx::new(), outgoing })
         });
         (wasi, guest)
     }
@@ -192,5 +200,14 @@ impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let (wasi, _) = self.wasi();
         WasiCtxView { ctx: &mut wasi.ctx, table: &mut wasi.table }
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let principal = self.context.as_ref().and_then(|context| context.identity().principal);
+        let (wasi, _) = self.wasi();
+        wasi.outgoing.set_principal(principal);
+        WasiHttpCtxView { hooks: &mut wasi.outgoing, table: &mut wasi.table, ctx: &mut wasi.http }
     }
 }

@@ -11,6 +11,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::http::Pattern;
 use super::{dirs, env};
 use crate::config::grants::InstancePolicy;
 use crate::guest::clean;
@@ -156,7 +157,7 @@ impl Declaration {
 impl Wants {
     /// Refuses what no grant could answer. All texts are fit to be printed afterwards.
     pub fn check(&self) -> Result<(), String> {
-        each("http", &self.http, |want| &want.pattern, |_| Ok(()))?;
+        each("http", &self.http, |want| &want.pattern, |pattern| pattern.parse::<Pattern>().map(drop).map_err(|error| error.to_string()))?;
         each("dirs", &self.dirs, |want| &want.guest, dirs::check_guest_path)?;
         each("env", &self.env, |want| &want.name, env::check_name)
     }

@@ -1,5 +1,6 @@
 //! What a guest cannot do without and was not granted: the reason to refuse it, and the line that would change that.
 
+use super::http::Pattern;
 use super::{Effective, Wants};
 
 /// A grant that is missing.
@@ -70,9 +71,8 @@ fn lack_of_wants(guest: &str, wants: &Wants, given: &Effective) -> Option<Lack> 
 
 /// Whether what is granted takes in all that the wanted pattern stands for.
 pub(super) fn covered(wanted: &str, granted: &[String]) -> bool {
-    // A granted pattern that is wider can only be told from one that is about something else by what patterns mean; until
-    // requests are checked, any grant is taken for an answer.
-    granted.iter().any(|pattern| pattern == wanted) || !granted.is_empty()
+    let Ok(wanted) = wanted.parse::<Pattern>() else { return false };
+    granted.iter().filter_map(|pattern| pattern.parse::<Pattern>().ok()).any(|granted| granted.covers(&wanted))
 }
 
 fn remedy(guest: &str, line: &str, flag: &str) -> String {

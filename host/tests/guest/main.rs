@@ -6,6 +6,7 @@ mod support;
 mod cache;
 mod context;
 mod hostile;
+mod http;
 mod instances;
 mod load;
 mod resident;

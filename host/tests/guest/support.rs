@@ -31,6 +31,12 @@ pub fn hostile_on_wasi() -> &'static [u8] {
     BYTES.get_or_init(|| build("hostile", "wasm32-wasip2"))
 }
 
+/// The guest that sends HTTP requests.
+pub fn outgoing() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| build("outgoing", "wasm32-wasip2"))
+}
+
 /// The guest that counts in its memory.
 pub fn keeper() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();

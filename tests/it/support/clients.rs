@@ -87,11 +87,11 @@ impl Client {
 
     /// The same in any revision.
     pub async fn connect_as(transport: Transport, revision: Revision, folder: &str) -> Self {
-        Self::connect_with(transport, revision, source(folder)).await
+        Self::connect_guest(transport, revision, source(folder)).await
     }
 
     /// The same to a host that serves this guest alone. Over stdio, what it is configured with is read beside its file.
-    pub async fn connect_with(transport: Transport, revision: Revision, guest: GuestSource) -> Self {
+    pub async fn connect_guest(transport: Transport, revision: Revision, guest: GuestSource) -> Self {
         let era = if revision.era() == guesthouse_protocol::Era::Modern { Era::Modern } else { Era::Handshake };
         let link = match transport {
             Transport::Http => {
