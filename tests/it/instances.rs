@@ -4,7 +4,9 @@ use crate::support::clients::{delete, headers, last_message, post, serve, source
 use crate::support::{Client, Transport};
 use guesthouse::config::Config;
 use guesthouse::config::grants::InstancePolicy;
+use guesthouse::config::storage::{Kind, StorageConfig};
 use guesthouse::host::{GuestSource, Host};
+use guesthouse::transport::memory;
 use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -118,18 +120,27 @@ async fn each_session_over_http_has_its_own_until_it_ends() {
     eventually(|| kept(&host) == 0).await;
 }
 
+/// A session in this process.
+async fn session(host: &Host) -> memory::Client {
+    let client = host.connect(None).unwrap();
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    request(&client, "initialize", params).await;
+    client.notify("notifications/initialized", json!({})).await.unwrap();
+    client
+}
+
+async fn request(client: &memory::Client, method: &str, params: Value) -> Value {
+    let Value::Object(params) = params else { panic!("parameters are an object") };
+    client.request_as_is(method, params).await.unwrap()
+}
+
 #[tokio::test]
 async fn the_end_of_a_connection_is_the_end_of_its_session() {
     let host = Host::start(Config::default(), vec![keeper(InstancePolicy::Session)]).await.unwrap();
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
     let mut clients = Vec::new();
     for count in 1..=2 {
-        let client = host.connect(None).unwrap();
-        let Value::Object(params) = params.clone() else { panic!("an object") };
-        client.request_as_is("initialize", params).await.unwrap();
-        client.notify("notifications/initialized", json!({})).await.unwrap();
-        let Value::Object(call) = json!({ "name": "count", "arguments": {} }) else { panic!("an object") };
-        assert_eq!(counted(&client.request_as_is("tools/call", call).await.unwrap()), 1);
+        let client = session(&host).await;
+        assert_eq!(counted(&request(&client, "tools/call", json!({ "name": "count", "arguments": {} })).await), 1);
         clients.push(client);
         assert_eq!(kept(&host), count);
     }
@@ -137,4 +148,39 @@ async fn the_end_of_a_connection_is_the_end_of_its_session() {
     eventually(|| kept(&host) == 1).await;
     clients.pop();
     eventually(|| kept(&host) == 0).await;
+}
+
+/// On a kept instance a callback is not run again; what fails is told, and what is told to have worked did.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conflict_on_a_kept_instance_is_told_and_loses_nothing() {
+    let mut guest = source("tests/guests/state");
+    guest.config.instance = InstancePolicy::Session;
+    guest.config.grants.state = Some(true);
+    let config = Config { storage: StorageConfig { kind: Kind::Memory, path: None }, ..Config::default() };
+    let host = Host::start(config, vec![guest]).await.unwrap();
+    let count = json!({ "name": "run", "arguments": { "steps": [{ "bucket": "guest", "do": "count", "key": "n" }], "end": "ok" } });
+    let mut sessions = Vec::new();
+    for _ in 0..8 {
+        let (client, count) = (session(&host).await, count.clone());
+        sessions.push(tokio::spawn(async move {
+            let mut committed = 0;
+            for _ in 0..25 {
+                let answer = request(&client, "tools/call", count.clone()).await;
+                match answer.get("error") {
+                    None => committed += 1,
+                    Some(error) => assert_eq!(error["data"]["type"], "state_conflict", "{answer}"),
+                }
+            }
+            committed
+        }));
+    }
+    let mut committed = 0;
+    for session in sessions {
+        committed += session.await.unwrap();
+    }
+    assert!(committed > 0);
+    let get = json!({ "name": "run", "arguments": { "steps": [{ "bucket": "guest", "do": "get", "key": "n" }], "end": "ok" } });
+    let answer = request(&session(&host).await, "tools/call", get).await;
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(text.contains(&format!("\"{committed}\"")), "{text}, and {committed} were told that they counted");
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::task::AbortHandle;
 
 use super::failure::Failure;
 use super::live::Live;
@@ -92,8 +93,8 @@ pub(crate) struct Instances {
     pub(super) permits: Arc<Semaphore>,
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
     saved: Mutex<Savings>,
-    /// Whether a task looks after those that are idle for too long.
-    watched: Mutex<bool>,
+    /// What looks after those that are idle for too long, while there are any. It ends with the version.
+    watch: Mutex<Option<AbortHandle>>,
     /// What `describe` says of the version.
     pub(super) described: OnceLock<Arc<str>>,
     lobby: Arc<Lobby>,
@@ -109,7 +110,7 @@ impl Instances {
             keeping,
             slots: Mutex::default(),
             saved: Mutex::new(savings),
-            watched: Mutex::default(),
+            watch: Mutex::default(),
             described: OnceLock::new(),
             lobby: Arc::clone(lobby),
         })
@@ -186,17 +187,19 @@ impl Instances {
 
     /// Looks after the instances that are idle for too long, until there are none.
     fn watch(&self, version: &Arc<Inner>) {
-        let mut watched = lock(&self.watched);
-        if !std::mem::replace(&mut *watched, true) {
+        let mut watch = lock(&self.watch);
+        if watch.is_none() {
             let version = Arc::downgrade(version);
             let (guest, idle, lobby) = (self.guest, Duration::from_millis(self.keeping.idle_ms), Arc::clone(&self.lobby));
-            tokio::spawn(async move {
+            let watching = async move {
                 loop {
                     let oldest = {
                         let Some(version) = version.upgrade() else { return };
-                        let mut watched = lock(&version.instances.watched);
+                        let mut watch = lock(&version.instances.watch);
                         let oldest = lobby.oldest(guest);
-                        *watched = oldest.is_some();
+                        if oldest.is_none() {
+                            *watch = None;
+                        }
                         oldest
                     };
                     let Some(end) = oldest.and_then(|oldest| oldest.checked_add(idle)) else { return };
@@ -206,7 +209,8 @@ impl Instances {
                         && lobby.evict(Whose::Since(guest, long_ago)).await
                     {}
                 }
-            });
+            };
+            *watch = Some(tokio::spawn(watching).abort_handle());
         }
     }
 }
@@ -214,6 +218,9 @@ impl Instances {
 impl Drop for Instances {
     fn drop(&mut self) {
         self.lobby.forget(self.guest);
+        if let Some(watch) = lock(&self.watch).take() {
+            watch.abort();
+        }
     }
 }
 

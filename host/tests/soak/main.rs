@@ -68,7 +68,10 @@ async fn calls(versions: &[Version; 3], count: usize) {
 
 /// Loads guests, calls each, and drops them with what they keep.
 async fn loads(count: usize) {
-    for _ in 0..count {
+    for at in 0..count {
+        if at % 100 == 0 {
+            eprintln!("{at} loads: {} pages", resident_pages());
+        }
         let versions = load_all();
         for version in &versions {
             version.describe().await.unwrap();
@@ -91,7 +94,7 @@ async fn the_process_does_not_grow() {
     let after_calls = resident_pages();
     loads(many_loads).await;
     let after = resident_pages();
-    println!("resident pages: {before} before, {after_calls} after {many_calls} calls, {after} after {many_loads} loads");
+    eprintln!("resident pages: {before} before, {after_calls} after {many_calls} calls, {after} after {many_loads} loads");
     let most = before * (100 + GROWTH_MAX) / 100;
     assert!(after_calls <= most, "{many_calls} calls made the process grow from {before} to {after_calls} pages");
     assert!(after <= most, "{many_loads} loads made the process grow from {before} to {after} pages");
