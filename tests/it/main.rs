@@ -9,6 +9,7 @@ mod faults;
 mod folders;
 mod fuzz_seeds;
 mod grants;
+mod http;
 mod identity;
 mod limits;
 mod matrix;
