@@ -115,12 +115,15 @@ mod tests {
         Config::parse(&format!("[auth]\nkind = \"tokens\"\ntokens = [{}]", entries.join(", "))).unwrap().auth
     }
 
+    /// Principal and tenant, or the challenge.
+    type Told<'a> = Result<(&'a str, Option<&'a str>), &'a str>;
+
     #[test]
     fn headers_tell_who_calls_or_why_nobody_does() {
         let auth =
             authenticator(&config(&[("gh_one", "alice", Some("acme")), ("gh_two~+/=", "bob", None), ("three==", "alice", None)])).unwrap();
         let (missing, invalid) = (Err("Bearer"), Err("Bearer error=\"invalid_token\""));
-        let table: [(&[&str], Result<(&str, Option<&str>), &str>); 20] = [
+        let table: [(&[&str], Told<'_>); 20] = [
             (&["Bearer gh_one"], Ok(("alice", Some("acme")))),
             (&["bearer gh_two~+/="], Ok(("bob", None))),
             (&["BEARER   three==  "], Ok(("alice", None))),

@@ -27,8 +27,10 @@ use crate::guest;
 use crate::guest::bindings::{prompts, resources, types};
 use crate::registry::{Endpoint, Loaded, Registry, View};
 use crate::seal::Sealer;
-use crate::seal::state::States;
-use crate::tasks::{MemoryStore, StoreLimits, Tasks};
+use crate::seal::replay::{MemoryReplays, Replays, StoredReplays};
+use crate::seal::state::{States, USED_PER_PRINCIPAL_MAX};
+use crate::storage::Storage;
+use crate::tasks::{Store, Tasks};
 use guesthouse_protocol::model::{Capabilities, Reference, Reply, Request};
 use guesthouse_protocol::{Call, Failure, Identity, InternalKind, Method, NotFound, Outcome, RETRY_AFTER_S, RpcError};
 use news::{News, Voice};
@@ -44,6 +46,14 @@ use watch::Teller;
 
 /// Longest name or URI that is shown in the log, so that what went wrong with it is shown, too.
 const NAME_SHOWN_BYTES_MAX: usize = 256;
+
+/// Where used states of calls are remembered.
+fn replays(storage: &Storage) -> Box<dyn Replays> {
+    match storage.outlives_process() {
+        true => Box::new(StoredReplays::new(storage, USED_PER_PRINCIPAL_MAX)),
+        false => Box::new(MemoryReplays::new(USED_PER_PRINCIPAL_MAX)),
+    }
+}
 
 /// The caller's end of a call.
 #[derive(Clone, Default)]
@@ -70,18 +80,18 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A dispatcher over a first snapshot. Must be called within a runtime.
-    pub fn new(registry: Registry, sealer: Sealer, config: &Config) -> Self {
+    /// A dispatcher over a first snapshot, which goes on with the tasks that are in the store. Must be called within a runtime.
+    pub fn new(registry: Registry, sealer: Sealer, config: &Config, tasks: Box<dyn Store>, storage: &Storage) -> Self {
         let sealer = Arc::new(sealer);
         let seal = &config.seal;
+        let replays = seal.single_use.then(|| replays(storage));
         // A state that fills the client's next message leaves no room for the answers.
         let state_len_max = usize::try_from(config.limits.message.0 / 2).unwrap_or(usize::MAX);
-        let states =
-            States::new(sealer.clone(), seal.ttl.0 / 1_000, seal.skew.0.div_ceil(1_000), seal.single_use).with_len_max(state_len_max);
+        let states = States::new(sealer.clone(), seal.ttl.0 / 1_000, seal.skew.0.div_ceil(1_000), replays).with_len_max(state_len_max);
         let news = News::new(registry, config);
-        let store = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
-        let tasks = Tasks::new(Box::new(MemoryStore::new(store)), &config.tasks, news.hub.clone());
+        let tasks = Tasks::new(tasks, &config.tasks, news.hub.clone());
         let desk = Desk { news: news.clone(), tasks, rounds_max: config.limits.question_rounds };
+        desk.take_up();
         Self {
             _teller: Teller::start(&news),
             news,
@@ -185,7 +195,7 @@ impl Scope<'_> {
     async fn read_resource(&self, mut seat: Seat, uri: &str) -> Outcome {
         let not_found = || Failure::NotFound { kind: NotFound::Resource, name: uri.into() };
         let guest = self.view.resource_owner(uri).ok_or_else(not_found)?;
-        let turn = self.turn(seat.context_mut(), Method::ReadResource, uri, String::new)?;
+        let turn = self.turn(seat.context_mut(), Method::ReadResource, uri, String::new).await?;
         let outcome = match guest.version.read_resource(seat.of(self.voice(guest)), uri.into()).await {
             Ok(resources::ReadOutcome::Complete(result)) => {
                 convert::read_result(result).map(Reply::Resource).map_err(|bad| bad_output(guest, "resource", uri, &bad.to_string()))
@@ -206,7 +216,7 @@ impl Scope<'_> {
             return Err(Failure::InvalidParams(format!("the prompt `{name}` needs the argument `{}`", argument.name)));
         }
         let text = || arguments.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect::<Value>().to_string();
-        let turn = self.turn(seat.context_mut(), Method::GetPrompt, name, text)?;
+        let turn = self.turn(seat.context_mut(), Method::GetPrompt, name, text).await?;
         let guest = &prompt.guest;
         let outcome = match guest.version.get_prompt(seat.of(self.voice(guest)), prompt.own_name.clone(), arguments).await {
             Ok(prompts::PromptOutcome::Complete(result)) => {

@@ -5,16 +5,18 @@ mod status;
 use crate::audit::{Audit, Event, Journal, Refusals, What};
 use crate::auth::{Authenticator, authenticator};
 use crate::capability::http::Http;
-use crate::capability::keyvalue::Shelf;
+use crate::capability::keyvalue::{self, Shelf};
 use crate::config::admin::{AdminConfig, AuditTo};
 use crate::config::auth::AuthConfig;
 use crate::config::{Config, GuestConfig, GuestLimits, http, paths};
 use crate::dispatch::Dispatcher;
 use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
+use crate::identity::Departures;
 use crate::network::{Network, SystemResolver};
 use crate::principals::Requests;
 use crate::registry::{Endpoint, Loaded, Registry, load};
 use crate::storage::{Quota, Storage};
+use crate::tasks::{KeptStore, MemoryStore, Store, StoreLimits, now_ms};
 use crate::telemetry::Telemetry;
 use crate::transport;
 use anyhow::{Context, Result, anyhow, bail};
@@ -68,6 +70,8 @@ pub struct Shared {
     pub auth: Option<Box<dyn Authenticator>>,
     /// What is counted.
     pub telemetry: Telemetry,
+    /// Told when sessions are over.
+    pub(crate) departures: Departures,
     /// Where uses, refusals and failures are noted.
     pub audit: Audit,
     /// Why guests that were asked for are not served, by name.
@@ -83,8 +87,9 @@ impl Host {
         let cache = code_cache();
         let started_with = guests.len();
         let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
-        let storage = Storage::new(&config.storage);
         let network = network(&config, &guests)?;
+        let (storage, departures) = (Storage::new(&config.storage), Departures::default());
+        let sessions = keyvalue::Sessions::new(&storage, &departures);
         let loading = Loading {
             engines: &engines,
             cache: cache.as_ref(),
@@ -93,14 +98,17 @@ impl Host {
             audit: &audit,
             storage: &storage,
             network: network.as_ref(),
+            sessions: &sessions,
         };
         let Served { loaded, not_served } = loading.all(guests).await?;
-        open_if_needed(&storage, &loaded).await?;
+        open_if_needed(&storage, &loaded, &config).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
-        let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config);
+        let tasks = task_store(&registry, &storage, &config).await?;
+        warn_if_shared(&storage, &config).await?;
+        let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config, tasks, &storage);
         let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
         let started = Instant::now();
-        let shared = Arc::new(Shared { dispatcher, config, requests, auth, telemetry, audit, not_served, started });
+        let shared = Arc::new(Shared { dispatcher, config, requests, auth, telemetry, departures, audit, not_served, started });
         status::observe(&shared);
         Ok(Self { shared })
     }
@@ -195,6 +203,7 @@ struct Loading<'a> {
     storage: &'a Storage,
     /// There if some guest may send requests.
     network: Option<&'a Network>,
+    sessions: &'a keyvalue::Sessions,
 }
 
 /// What came of it.
@@ -241,6 +250,15 @@ impl Loading<'_> {
         Ok(served)
     }
 
+    fn shelf(&self, limits: &GuestLimits) -> Shelf {
+        Shelf {
+            storage: self.storage.clone(),
+            quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
+            value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
+            sessions: self.sessions.clone(),
+        }
+    }
+
     fn note(&self, what: What, guest: &str, value: &str) {
         self.audit.record(&Event { what, guest, subject: "version", value, principal: None });
     }
@@ -259,7 +277,7 @@ impl Loading<'_> {
                 audit: self.audit.clone(),
                 env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
                 http,
-                state: Some(shelf(&guest.config.limits, self.storage)),
+                state: Some(self.shelf(&guest.config.limits)),
                 ..Room::default()
             },
             figures: self.telemetry.of_guest(&guest.name),
@@ -288,19 +306,36 @@ fn outgoing(guest: &GuestSource, network: &Network, limits: &CallLimits) -> Resu
     Ok(Some(Arc::new(Http::new(network, patterns, secrets, limits))))
 }
 
-fn shelf(limits: &GuestLimits, storage: &Storage) -> Shelf {
-    Shelf {
-        storage: storage.clone(),
-        quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
-        value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
+/// Where tasks are kept: in the storage, if that outlives the process and some tool can run as a task.
+async fn task_store(registry: &Registry, storage: &Storage, config: &Config) -> Result<Box<dyn Store>> {
+    let limits = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
+    let serves_tasks = registry.view(&Endpoint::Merged).is_some_and(|view| view.profile.capabilities.tasks);
+    if serves_tasks && storage.outlives_process() {
+        return Ok(Box::new(KeptStore::open(storage, limits, now_ms()).await?));
     }
+    Ok(Box::new(MemoryStore::new(limits)))
 }
 
 /// Opens the storage where some guest will use it, so that a storage that does not work is said at the start. A host whose
 /// guests save nothing does not touch it.
-async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>]) -> Result<()> {
-    if loaded.iter().any(|guest| guest.version.uses_state()) {
+async fn open_if_needed(storage: &Storage, loaded: &[Arc<Loaded>], config: &Config) -> Result<()> {
+    for guest in loaded.iter().filter(|guest| guest.version.uses_state()) {
+        keyvalue::forget_departed(storage.open().await?, &guest.name).await?;
+    }
+    if config.seal.single_use {
         storage.open().await?;
+    }
+    Ok(())
+}
+
+/// Says so where calls that ask their client may come back to another process, which cannot open what this one sealed.
+async fn warn_if_shared(storage: &Storage, config: &Config) -> Result<()> {
+    let Some(backend) = storage.opened().filter(|_| config.seal.keys.is_empty()) else { return Ok(()) };
+    let others = backend.nodes().await?.len().saturating_sub(1);
+    if others > 0 {
+        tracing::warn!(
+            "{others} other process(es) share the storage, and each seals under a random key of its own: if they serve the same clients, give all of them the same `keys` in [seal]"
+        );
     }
     Ok(())
 }

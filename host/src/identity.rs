@@ -2,7 +2,7 @@
 
 pub use guesthouse_protocol::Identity;
 use sha2::{Digest as _, Sha256};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The principal of whoever sits at this machine: stdio, in process, and HTTP on the loopback interface without
 /// authentication.
@@ -25,4 +25,53 @@ pub(crate) fn local_session() -> anyhow::Result<Identity> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("cannot get randomness from the system: {error}"))?;
     Ok(Identity { session: Some(session_name(&random)), ..local() })
+}
+
+type Hook = Box<dyn Fn(&Arc<str>) + Send + Sync>;
+
+/// Where sessions that are over are told of, to whoever keeps something for them. Cloning is cheap.
+#[derive(Clone, Default)]
+pub struct Departures(Arc<Mutex<Vec<Hook>>>);
+
+/// Held for as long as a session lasts. When it is dropped, the session is over.
+#[derive(Default)]
+pub struct Presence(Option<(Arc<str>, Departures)>);
+
+impl Departures {
+    /// Calls `hook` with the name of each session that is over. It must not block.
+    pub fn tell(&self, hook: impl Fn(&Arc<str>) + Send + Sync + 'static) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
+    }
+
+    /// The caller's session, if it has one, lasts until what is returned is dropped.
+    pub fn presence(&self, caller: &Identity) -> Presence {
+        Presence(caller.session.clone().map(|session| (session, self.clone())))
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        if let Some((session, departures)) = &self.0 {
+            departures.0.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|hook| hook(session));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_session_is_over_once() {
+        let departures = Departures::default();
+        let over = Arc::new(Mutex::new(Vec::new()));
+        let told = over.clone();
+        departures.tell(move |session| told.lock().unwrap().push(session.to_string()));
+        let one = Identity { session: Some("one".into()), ..local() };
+        let presence = departures.presence(&one);
+        drop(departures.presence(&local()));
+        assert!(over.lock().unwrap().is_empty());
+        drop(presence);
+        assert_eq!(*over.lock().unwrap(), ["one"]);
+    }
 }

@@ -16,18 +16,19 @@ use anyhow::Result;
 use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::model;
 use schema::Schema;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use template::UriTemplate;
 use uris::KnownUris;
 
 /// Which guests a client reaches: all of them merged, or one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Endpoint {
     /// All guests, at `/mcp`.
     Merged,
     /// One guest under its own names, at `/mcp/<guest>` and in `run`.
-    Guest(Arc<str>),
+    Guest(#[serde(with = "guesthouse_protocol::saved")] Arc<str>),
 }
 
 impl Endpoint {

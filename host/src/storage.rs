@@ -169,6 +169,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Empties the spaces of that name in all realms.
     fn forget(&self, name: Arc<str>) -> BoxFuture<'_, Result<(), Failed>>;
+
+    /// What this process is called among those that share the storage. Never used before, and never again.
+    fn node(&self) -> &str;
+
+    /// Who shares the storage now, this process included.
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, Failed>>;
 }
 
 /// A handle on the storage, cheap to clone. It is opened when it is first used, so that a host that saves nothing needs no
@@ -211,6 +217,16 @@ impl Storage {
             }
         });
         Ok(&**opened.await?)
+    }
+
+    /// Whether what is saved is there after the process has ended.
+    pub fn outlives_process(&self) -> bool {
+        self.0.config.kind == Kind::Sqlite
+    }
+
+    /// The storage, if it has been opened.
+    pub fn opened(&self) -> Option<&dyn Backend> {
+        self.0.opened.get().map(|backend| &**backend)
     }
 }
 

@@ -4,12 +4,14 @@
 //! and told from within that step, so that nobody hears of one change before another that came first.
 
 mod handover;
+mod kept;
 mod questions;
 mod record;
 mod store;
 
 use crate::changes::Hub;
 use crate::config::tasks::TaskLimits;
+use crate::registry::Endpoint;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::FutureExt;
@@ -17,6 +19,7 @@ use guesthouse_protocol::model::Task;
 use guesthouse_protocol::model::tasks::{Live, Over, Stage};
 use guesthouse_protocol::{Failure, InternalKind, Revision};
 pub use handover::Handover;
+pub use kept::KeptStore;
 pub use questions::{Answered, Asking, Report, ReportedState};
 pub use record::{Keys, Owner, Record, Work};
 use std::collections::HashMap;
@@ -93,6 +96,29 @@ impl Tasks {
     /// How many are worked on.
     pub fn running(&self) -> usize {
         self.lock().by_task.len()
+    }
+
+    /// Waits until a new task is saved, before anybody is told of it. One that is not, or that nobody waits for any more, is
+    /// cancelled.
+    pub async fn saved(self: &Arc<Self>, id: &str) -> Result<(), Full> {
+        let mut unannounced = Unannounced { tasks: self, id: Some(id) };
+        self.store.saved().await.map_err(|error| {
+            tracing::error!("a task cannot be saved: {error}");
+            Full
+        })?;
+        unannounced.id = None;
+        Ok(())
+    }
+
+    /// The tasks that another process left, and that nothing works on: for each its id, where it belongs, the guest, and its tool.
+    pub fn left(&self) -> Vec<(Arc<str>, Endpoint, Arc<str>, String)> {
+        let look = |id: &Arc<str>| {
+            self.record(id, None, |record| {
+                let works = matches!(record.task.live(), Some(Live::Working(_))) && record.work.job.is_none();
+                works.then(|| (id.clone(), record.owner.endpoint.clone(), record.work.guest.clone(), record.work.tool.clone()))
+            })
+        };
+        self.store.ids().iter().filter_map(look).flatten().collect()
     }
 
     /// Whether another task may occupy that guest, of whose places tasks may have so many.
@@ -245,6 +271,20 @@ impl Tasks {
     }
 }
 
+/// A task that its client has not been told of.
+struct Unannounced<'a> {
+    tasks: &'a Tasks,
+    id: Option<&'a str>,
+}
+
+impl Drop for Unannounced<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.tasks.end(id, Over::Cancelled);
+        }
+    }
+}
+
 impl Drop for Tasks {
     fn drop(&mut self) {
         for run in self.lock().by_task.values() {
@@ -254,12 +294,12 @@ impl Drop for Tasks {
 }
 
 /// An end that the host is to blame for.
-fn internal(kind: InternalKind, text: &str) -> Over {
+pub(crate) fn internal(kind: InternalKind, text: &str) -> Over {
     Over::of(Err(Failure::Internal { kind, text: text.into() }), Revision::LATEST_MODERN)
 }
 
 /// Milliseconds since 1970.
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -14,7 +14,7 @@ use crate::changes::Hub;
 use crate::config::Config;
 use crate::dispatch::Line;
 use crate::host::Shared;
-use crate::identity;
+use crate::identity::{self, Presence};
 use crate::principals::Requests;
 use crate::registry::Endpoint;
 use crate::telemetry::Telemetry;
@@ -36,6 +36,9 @@ trait Service: Send + Sync + 'static {
     /// Where nobody has to say it, the caller is whoever sits at this machine if the server listens for those alone
     /// (`local`), and nobody in particular otherwise.
     fn identify(&self, headers: &HeaderMap, local: bool) -> Result<Identity, HttpRefusal>;
+
+    /// Held by whatever carries a session, for as long as there is one.
+    fn presence(&self, caller: &Identity) -> Presence;
 
     /// What is counted.
     fn telemetry(&self) -> &Telemetry;
@@ -72,6 +75,10 @@ impl Service for Shared {
             Some(auth) => auth.identify(headers).map_err(HttpRefusal::from),
             None => Ok(if local { identity::local() } else { Identity::default() }),
         }
+    }
+
+    fn presence(&self, caller: &Identity) -> Presence {
+        self.departures.presence(caller)
     }
 
     fn telemetry(&self) -> &Telemetry {

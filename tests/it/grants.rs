@@ -155,7 +155,7 @@ fn inspect_shows_what_is_declared_beside_what_is_granted() {
     let (shown, _) = done(at, &["inspect", "notes.wasm"]);
     for part in [
         "My notes 1.2.3",
-        "state: required, granted",
+        "state: required, granted by `run`, `up` and `call`, and not by `serve`",
         "http https://api.example.com/*: wanted, not granted",
         "dir /data: required to read and write, not granted",
         "env TZ: wanted, granted",

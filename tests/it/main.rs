@@ -6,6 +6,7 @@ mod changes;
 mod cli;
 mod dispatch;
 mod faults;
+mod files;
 mod folders;
 mod fuzz_seeds;
 mod grants;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::json::{Json, to_raw_written};
@@ -12,7 +13,7 @@ use crate::reporter::Reporter;
 use crate::revision::{Mode, Revision};
 
 /// How messages travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransportKind {
     /// One client on standard input and output.
     Stdio,
@@ -136,19 +137,22 @@ pub struct Call {
 }
 
 /// The caller of a request, as the host verified or knows it. Nothing in it comes from the client's own words.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// Who it is; none for a caller that nobody vouches for.
+    #[serde(with = "crate::saved::option")]
     pub principal: Option<Arc<str>>,
     /// On whose behalf, where the operator says so.
+    #[serde(with = "crate::saved::option")]
     pub tenant: Option<Arc<str>>,
     /// The session of the handshake era that the request belongs to, by a name that does not open it; unique for ever. None
     /// in the modern era.
+    #[serde(with = "crate::saved::option")]
     pub session: Option<Arc<str>>,
 }
 
 /// What the protocol knows about a call beside what is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallContext {
     /// The client's own id of the request, for logs.
     pub request_id: RequestId,
@@ -157,8 +161,10 @@ pub struct CallContext {
     /// How the request came.
     pub transport: TransportKind,
     /// An `Implementation` object, if the client said who it is.
+    #[serde(with = "crate::saved::option")]
     pub client_info: Option<Arc<RawValue>>,
     /// A `ClientCapabilities` object.
+    #[serde(with = "crate::saved")]
     pub client_capabilities: Arc<RawValue>,
     /// The request's `_meta` without the keys that the protocol consumes; an object.
     pub meta: Option<Json>,

@@ -1,5 +1,6 @@
 //! JSON-RPC errors: the object itself, its codes, and one constructor for each error that is ours.
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -32,7 +33,7 @@ pub const UNSUPPORTED_VERSION: i32 = -32022;
 const ECHO_BYTES_MAX: usize = 128;
 
 /// A JSON-RPC error object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RpcError {
     /// What kind of error it is.
     pub code: i32,

@@ -37,6 +37,7 @@ mod modern;
 pub mod peer;
 pub mod reporter;
 pub mod revision;
+pub mod saved;
 pub mod subscription;
 
 pub use effect::{Call, CallContext, CallId, Effect, Identity, Outgoing, PeerConfig, PeerLimits, TransportKind};

@@ -8,6 +8,7 @@ mod params;
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -40,7 +41,7 @@ impl Default for ParseLimits {
 }
 
 /// The id of a request. The integer `1` and the string `"1"` are different ids.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RequestId {
     /// An integer; beyond 64 bits it is refused.
     Integer(i64),

@@ -172,7 +172,7 @@ pub enum Reply {
 
 /// A later round of a call that asked the client something (2026-07-28), as the client wrote it. Nothing of it has been
 /// verified: that is for whoever sealed the state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Retry {
     /// An object of the client's answers by key.
     pub input_responses: Option<Json>,

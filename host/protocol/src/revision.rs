@@ -1,10 +1,11 @@
 //! The protocol revisions: their order, their era, and what each of them knows.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// A dated revision of the Model Context Protocol, oldest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Revision {
     /// The first release: JSON-RPC batches, text and images.
     V2024_11_05,

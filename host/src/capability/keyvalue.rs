@@ -6,6 +6,7 @@
 //! the guest's own bucket; what they write is dropped. A guest that keeps a bucket for longer than a callback finds the
 //! bucket of whoever calls then.
 
+mod sessions;
 mod tx;
 
 use std::sync::Arc;
@@ -18,11 +19,15 @@ use crate::audit::{Event, What};
 use crate::guest::State;
 use crate::guest::bindings::keyvalue::{atomics, batch, store};
 use crate::storage::{Backend, Failed, Quota, Space, Storage};
+pub use sessions::Sessions;
 pub(crate) use tx::Tx;
 pub use tx::{KEY_BYTES_MAX, KEYS_MAX};
 
+/// Begins the names of sessions' buckets.
+const SESSIONS: &str = "session/";
+
 /// Where a guest's state is saved, and how much of it there can be.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Shelf {
     /// What saves it.
     pub storage: Storage,
@@ -30,6 +35,14 @@ pub struct Shelf {
     pub quota: Quota,
     /// Length of one value.
     pub value_bytes: usize,
+    /// The sessions that have something there.
+    pub sessions: Sessions,
+}
+
+impl std::fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shelf").field("storage", &self.storage).field("quota", &self.quota).finish_non_exhaustive()
+    }
 }
 
 /// The realm of a guest's state: where its buckets are.
@@ -37,9 +50,23 @@ pub fn realm(guest: &str) -> Arc<str> {
     format!("guest/{guest}").into()
 }
 
-/// The name of a session's bucket, the same in the realms of all guests.
-pub fn session_space(session: &str) -> Arc<str> {
-    format!("session/{}", part(session)).into()
+/// The name of a session's bucket, the same in the realms of all guests. A session ends with the process that it is of.
+fn session_space(node: &str, session: &str) -> String {
+    format!("{SESSIONS}{node}/{}", part(session))
+}
+
+/// Empties a guest's buckets of sessions of processes that are gone, which nobody can come back to.
+pub(crate) async fn forget_departed(backend: &dyn Backend, guest: &str) -> Result<(), Failed> {
+    // In this order: a node that has a space by now is seen, if it is still there.
+    let spaces = backend.spaces(realm(guest)).await?;
+    let nodes = backend.nodes().await?;
+    for Space { name, .. } in spaces {
+        let node = name.strip_prefix(SESSIONS).and_then(|rest| rest.split_once('/')).map(|(node, _)| node);
+        if node.is_some_and(|node| !nodes.iter().any(|alive| alive == node)) {
+            backend.forget(name).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Why a guest does not get what it asked for.
@@ -118,7 +145,7 @@ impl HasData for HasView {
 
 impl View<'_> {
     /// The space behind a bucket, for whoever calls now.
-    fn space(&mut self, bucket: Bucket) -> Result<Space, Refused> {
+    fn space(&mut self, bucket: Bucket, node: &str) -> Result<Space, Refused> {
         let room = &self.0.guest.room;
         if !room.grants.state || room.state.is_none() {
             return Err(Refused::AccessDenied);
@@ -128,7 +155,7 @@ impl View<'_> {
         let identity = self.0.callback_context().map(|context| context.identity()).unwrap_or_default();
         let name = match bucket {
             Bucket::Guest => "guest".into(),
-            Bucket::Session => session_space(&identity.session.ok_or(Refused::NoSuchStore)?),
+            Bucket::Session => session_space(node, &identity.session.ok_or(Refused::NoSuchStore)?).into(),
             Bucket::Principal => {
                 let principal = identity.principal.ok_or(Refused::AccessDenied)?;
                 // No tenant is something else than one without a name.
@@ -148,7 +175,8 @@ impl View<'_> {
     /// A bucket's part of what this callback reads and writes, with the storage below.
     async fn at(&mut self, bucket: &Resource<Bucket>) -> Result<At<'_>, Refused> {
         let bucket = *WasiView::ctx(self.0).table.get(bucket)?;
-        let space = self.space(bucket)?;
+        let storage = self.0.guest.room.state.as_ref().ok_or(Refused::AccessDenied)?.storage.clone();
+        let space = self.space(bucket, storage.open().await?.node())?;
         let State { guest, tx, .. } = &mut *self.0;
         let shelf = guest.room.state.as_ref().ok_or(Refused::AccessDenied)?;
         let tx = tx.get_or_insert_with(|| Tx::new(shelf));
@@ -180,7 +208,8 @@ impl store::Host for View<'_> {
     async fn open(&mut self, identifier: String) -> Result<Resource<Bucket>, store::Error> {
         let found = Bucket::parse(&identifier);
         let opened = match found {
-            Some(bucket) => self.space(bucket).map(|_| bucket),
+            // Whose it is now is enough to know.
+            Some(bucket) => self.space(bucket, "").map(|_| bucket),
             None if self.0.guest.room.grants.state => Err(Refused::NoSuchStore),
             // Who was granted nothing learns nothing.
             None => Err(Refused::AccessDenied),
@@ -203,6 +232,12 @@ impl View<'_> {
     }
 
     async fn write(&mut self, bucket: &Resource<Bucket>, writes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Refused> {
+        if *WasiView::ctx(self.0).table.get(bucket)? == Bucket::Session
+            && let Some(session) = self.0.callback_context().and_then(|context| context.identity().session)
+            && let Some(shelf) = &self.0.guest.room.state
+        {
+            shelf.sessions.note(session);
+        }
         let At { backend, tx, space } = self.at(bucket).await?;
         for (key, value) in writes {
             tx.write(backend, &space, key, value.map(Bytes::from)).await?;

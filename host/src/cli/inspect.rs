@@ -40,8 +40,13 @@ impl Inspect {
         let mut report = of_manifest(&self.file, &manifest);
         let (_, name, mut settings) = configured(&self.file)?;
         let name = name.unwrap_or_default();
+        let by_file = settings.grants.state.is_some();
         GrantFlags::default().apply([(name.as_str(), &mut settings)], true)?;
-        let rows = of_grants(&mut report, &name, &manifest, &settings);
+        let mut rows = policy::table(manifest.wants(), &settings.grants);
+        for row in rows.iter_mut().filter(|row| row.kind == "state" && !by_file) {
+            row.by = Some("`run`, `up` and `call`, and not by `serve`");
+        }
+        of_grants(&mut report, &name, &manifest, &settings, &rows);
         if !self.only_static && report.get("refused").is_none() {
             let (config, guest) = single(&self.file, GrantFlags::default())?;
             let host = Host::start(config, vec![guest]).await?;
@@ -57,9 +62,8 @@ impl Inspect {
 }
 
 /// What is declared beside what is granted, and why the guest would be refused.
-fn of_grants(report: &mut Value, name: &str, manifest: &Manifest, settings: &GuestConfig) -> Vec<Row> {
+fn of_grants(report: &mut Value, name: &str, manifest: &Manifest, settings: &GuestConfig, rows: &[Row]) {
     let wants = manifest.wants();
-    let rows = policy::table(wants, &settings.grants);
     report["declaration"] = json!(manifest.declaration);
     report["grants"] = json!(rows);
     report["instances"] = json!(policy::instance(wants, settings.instance));
@@ -67,7 +71,6 @@ fn of_grants(report: &mut Value, name: &str, manifest: &Manifest, settings: &Gue
     if let Some(lack) = policy::lack(name, &manifest.imports, wants, &given) {
         report["refused"] = format!("it {}; {}", lack.cause, lack.remedy).into();
     }
-    rows
 }
 
 /// The same for people.

@@ -40,7 +40,7 @@ pub(super) struct Turn<'a> {
 impl<'a> Scope<'a> {
     /// Prepares a run: puts what earlier rounds brought into the context. Fails, without a run, where the client's state is
     /// not what it was given.
-    pub(super) fn turn(
+    pub(super) async fn turn(
         &'a self,
         context: &mut CallContext,
         method: Method,
@@ -62,11 +62,10 @@ impl<'a> Scope<'a> {
         turn.rounds = match &retry.request_state {
             None => unsealed(given),
             Some(token) => {
-                let opened = turn.bound(|to| self.dispatcher.states.open(to, token, now_s())).map_err(|refusal| match refusal {
-                    Refusal::Problem(problem) => Failure::RequestState(problem),
-                    Refusal::Busy => Failure::Busy { retry_after_s: guesthouse_protocol::RETRY_AFTER_S },
-                })?;
-                turn.used = opened.used;
+                let opened = turn.bound(|to| self.dispatcher.states.open(to, token, now_s())).map_err(refused)?;
+                if let Some(spend) = opened.spend {
+                    turn.used = Some(spend.spend().await.map_err(refused)?);
+                }
                 let mut rounds = opened.rounds;
                 for (key, expected) in opened.open {
                     if let Some(answer) = given.remove(&key).and_then(|answer| expected.accept(&answer)) {
@@ -78,6 +77,14 @@ impl<'a> Scope<'a> {
         };
         context.rounds = turn.rounds.clone();
         Ok(turn)
+    }
+}
+
+/// What a client reads of a state that is not taken.
+fn refused(refusal: Refusal) -> Failure {
+    match refusal {
+        Refusal::Problem(problem) => Failure::RequestState(problem),
+        Refusal::Busy => Failure::Busy { retry_after_s: guesthouse_protocol::RETRY_AFTER_S },
     }
 }
 

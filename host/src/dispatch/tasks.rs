@@ -99,6 +99,10 @@ impl Scope<'_> {
         // Half of the guest's places stay for calls that are no tasks.
         let place = job.is_some() || desk.tasks.has_place(&guest.name, (limits.concurrency / 2).max(1));
         let created = if place { desk.tasks.create(self.owner(&work.context), work.clone(), ttl_ms) } else { Err(Full) };
+        let created = match created {
+            Ok(task) => desk.tasks.saved(&task.id).await.map(|()| task),
+            Err(full) => Err(full),
+        };
         match (created, job, plan) {
             (Ok(task), job, _) => {
                 let id: Arc<str> = task.id.as_str().into();

@@ -29,7 +29,7 @@ impl Scope<'_> {
         let tool = named.tool().ok_or_else(|| not_found(name))?;
         let plan = self.plan(tool, name, seat.context_mut())?;
         let arguments: String = arguments.map_or_else(|| "{}".into(), |arguments| Box::<str>::from(arguments).into());
-        let turn = self.turn(seat.context_mut(), Method::CallTool, name, || arguments.clone())?;
+        let turn = self.turn(seat.context_mut(), Method::CallTool, name, || arguments.clone()).await?;
         let outcome = match (check_arguments(tool, &arguments).await, plan) {
             (Err(failure), _) => Err(failure),
             (Ok(()), Plan::Call) => {

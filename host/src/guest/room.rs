@@ -46,6 +46,7 @@ impl Room {
         self.env = self.env.only(&self.grants.env);
         let missing = |name: &str| self.env.value(name).is_none();
         if let Some(want) = wants.and_then(|wants| wants.env.iter().find(|want| want.required && missing(&want.name))) {
+            self.note(What::Refused, guest, "env", &want.name);
             return Err(Unfit {
                 cause: format!("requires the environment variable `{}` for guest `{guest}`, which is granted it and not set", want.name),
                 remedy: "set it before the host starts".into(),
@@ -92,3 +93,6 @@ fn narrowed(http: &Http, grant: &HttpGrant) -> Result<Arc<Http>, Unfit> {
     })?;
     Ok(Arc::new(http.within(declared)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,11 +40,14 @@ pub struct Row {
     /// Whether the guest can write there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<bool>,
+    /// Who grants it, if not the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<&'static str>,
 }
 
 impl Row {
     fn new(kind: &'static str, value: &str, wanted: Wanted, granted: bool) -> Self {
-        Row { kind, value: value.to_owned(), wanted, wanted_write: None, granted, host: None, write: None }
+        Row { kind, value: value.to_owned(), wanted, wanted_write: None, granted, host: None, write: None, by: None }
     }
 
     /// The want alone, for one who is about to grant it.
@@ -83,7 +86,7 @@ impl fmt::Display for Row {
         match (self.granted, &self.host) {
             (true, _) if self.wanted == Wanted::No => f.write_str("granted and so not given"),
             (true, Some(host)) => write!(f, "granted{}: {host}", access(self.write)),
-            (true, None) => f.write_str("granted"),
+            (true, None) => write!(f, "granted{}", self.by.map(|by| format!(" by {by}")).unwrap_or_default()),
             (false, _) => f.write_str("not granted"),
         }
     }

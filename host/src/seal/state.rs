@@ -1,6 +1,6 @@
 //! `requestState`: what a call that asked a modern client needs on its next run, sealed and bound to that call.
 
-use super::replay::{MemoryReplays, Refused, Replays, TokenId};
+use super::replay::{Refused, Replays, TokenId};
 use super::{Sealer, Unsealable, random};
 use anyhow::{Context, Result, bail};
 use base64::Engine as _;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) const STATE_LEN_MAX: usize = 1 << 20;
 
 /// Tokens of one principal that are remembered as used, where they may be used once.
-const USED_PER_PRINCIPAL_MAX: usize = 100_000;
+pub(crate) const USED_PER_PRINCIPAL_MAX: usize = 100_000;
 
 const PURPOSE: &str = "request-state";
 const VERSION: u8 = 1;
@@ -51,7 +51,17 @@ pub(crate) struct Opened<'a> {
     pub(crate) rounds: Rounds,
     /// The questions of the last round, and what answers them.
     pub(crate) open: Vec<(String, Expected)>,
-    pub(crate) used: Option<Used<'a>>,
+    /// What is to be done before the state is used, where it may be used once.
+    pub(crate) spend: Option<Spend<'a>>,
+}
+
+/// A token that may be used once, if it was not used already.
+pub(crate) struct Spend<'a> {
+    replays: &'a dyn Replays,
+    principal: String,
+    token: TokenId,
+    until: u64,
+    now: u64,
 }
 
 /// A use of a token that may be used once. Unless it is kept, dropping this takes the use back.
@@ -97,8 +107,8 @@ struct OpenQuestion {
 }
 
 impl States {
-    pub(crate) fn new(sealer: Arc<Sealer>, ttl_s: u64, skew_s: u64, single_use: bool) -> Self {
-        let replays = single_use.then(|| Box::new(MemoryReplays::new(USED_PER_PRINCIPAL_MAX)) as Box<dyn Replays>);
+    /// Where used tokens are remembered, each may be used once.
+    pub(crate) fn new(sealer: Arc<Sealer>, ttl_s: u64, skew_s: u64, replays: Option<Box<dyn Replays>>) -> Self {
         Self { sealer, ttl_s, skew_s, len_max: STATE_LEN_MAX, replays }
     }
 
@@ -127,7 +137,7 @@ impl States {
         Ok(token)
     }
 
-    /// Opens what a client sent back, if all is as it was. A token that may be used once is used from here on.
+    /// Opens what a client sent back, if all is as it was.
     pub(crate) fn open(&self, to: &Binding<'_>, token: &str, now: u64) -> Result<Opened<'_>, Refusal> {
         let payload = self.sealer.open(PURPOSE, token, self.len_max).map_err(|problem| match problem {
             Unsealable::Invalid => StateProblem::Invalid,
@@ -152,8 +162,8 @@ impl States {
         }
         let token = claims.jti;
         let (rounds, open) = claims.into_rounds().ok_or(StateProblem::Invalid)?;
-        let used = self.replays.as_deref().map(|replays| Used::new(replays, to.owner(), token, until, now)).transpose()?;
-        Ok(Opened { rounds, open, used })
+        let spend = self.replays.as_deref().map(|replays| Spend { replays, principal: to.owner(), token, until, now });
+        Ok(Opened { rounds, open, spend })
     }
 }
 
@@ -172,15 +182,19 @@ impl From<StateProblem> for Refusal {
     }
 }
 
-impl<'a> Used<'a> {
-    fn new(replays: &'a dyn Replays, principal: String, token: TokenId, until: u64, now: u64) -> Result<Self, Refusal> {
-        match replays.consume(&principal, token, until, now) {
-            Ok(()) => Ok(Self { replays, principal, token, until, kept: false }),
+impl<'a> Spend<'a> {
+    /// From here on, the token is used.
+    pub(crate) async fn spend(self) -> Result<Used<'a>, Refusal> {
+        let Self { replays, principal, token, until, now } = self;
+        match replays.consume(&principal, token, until, now).await {
+            Ok(()) => Ok(Used { replays, principal, token, until, kept: false }),
             Err(Refused::Replayed) => Err(StateProblem::Replayed.into()),
             Err(Refused::Full) => Err(Refusal::Busy),
         }
     }
+}
 
+impl Used<'_> {
     /// What the token was used for has happened.
     pub(crate) fn keep(mut self) {
         self.kept = true;

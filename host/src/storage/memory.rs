@@ -155,4 +155,12 @@ impl Backend for Memory {
             Ok(())
         })
     }
+
+    fn node(&self) -> &str {
+        "memory"
+    }
+
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, Failed>> {
+        Box::pin(async { Ok(vec![self.node().to_owned()]) })
+    }
 }

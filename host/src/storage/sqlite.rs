@@ -3,6 +3,7 @@
 //! One thread writes, and carries out what waits for it in one transaction, each commit checked by itself; a few threads read. A
 //! commit is answered when the file's log is on the disk.
 
+mod nodes;
 mod reader;
 mod schema;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod writer;
 
 use super::{Backend, Commit, CommitError, Failed, Page, Record, Space, Usage, folder};
 use futures_util::future::BoxFuture;
+use nodes::Node;
 use reader::{Read, Readers};
 use rusqlite::Connection;
 use std::path::Path;
@@ -25,6 +27,7 @@ const COMMITS_WAITING_MAX: usize = 1_024;
 pub struct Sqlite {
     orders: mpsc::Sender<Order>,
     readers: Readers,
+    node: Arc<Node>,
 }
 
 impl Sqlite {
@@ -41,10 +44,11 @@ impl Sqlite {
     pub fn open_here(path: &Path) -> Result<Self, Failed> {
         folder::prepare(path)?;
         let connection = schema::open(path)?;
+        let node = Arc::new(Node::enter(path)?);
         let readers = Readers::start(path)?;
         let (orders, incoming) = mpsc::channel(COMMITS_WAITING_MAX);
         spawn("storage-writer", move || writer::run(connection, incoming))?;
-        Ok(Self { orders, readers })
+        Ok(Self { orders, readers, node })
     }
 
     async fn change(&self, change: Change) -> Result<(), CommitError> {
@@ -99,6 +103,16 @@ impl Backend for Sqlite {
                 CommitError::Conflict => Failed("a space was changed while it was emptied".into()),
             })
         })
+    }
+
+    fn node(&self) -> &str {
+        &self.node.name
+    }
+
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, Failed>> {
+        let node = self.node.clone();
+        // The folder is small, and yet it is one of the disk.
+        Box::pin(async move { self.read(move |_| Ok(node.all())).await? })
     }
 }
 

@@ -4,6 +4,7 @@ use crate::registry::Endpoint;
 use guesthouse_protocol::model::questions::Asked;
 use guesthouse_protocol::model::{Rounds, Task};
 use guesthouse_protocol::{CallContext, Json, RpcError};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -14,18 +15,20 @@ const RECORD_BYTES: usize = 512;
 const KEYS_MAX: usize = 1_024;
 
 /// Who may see a task. Whoever is somebody else cannot tell it from one that does not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The caller, if it is known; those that are not known have one owner, and unguessable ids.
+    #[serde(with = "guesthouse_protocol::saved::option")]
     pub principal: Option<Arc<str>>,
     /// On whose behalf.
+    #[serde(with = "guesthouse_protocol::saved::option")]
     pub tenant: Option<Arc<str>>,
     /// Where the task was made.
     pub endpoint: Endpoint,
 }
 
 /// A task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Who may see it.
     pub owner: Owner,
@@ -38,9 +41,10 @@ pub struct Record {
 }
 
 /// What it takes to run the callback (again).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Work {
     /// The guest that does it.
+    #[serde(with = "guesthouse_protocol::saved")]
     pub guest: Arc<str>,
     /// The tool, as the endpoint calls it.
     pub tool: String,
@@ -53,7 +57,7 @@ pub struct Work {
 }
 
 /// The keys of a task's questions. The client's are unique over the task's life, the guest's need not be.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Keys {
     used: HashSet<String>,
     /// Open questions: the client's key, the guest's.

@@ -6,6 +6,7 @@
 use super::{Service, run_guarded};
 use crate::changes::Listener;
 use crate::dispatch::{Backlog, Frame, FrameSender, Line, Share};
+use crate::identity::Presence;
 use crate::registry::Endpoint;
 use bytes::Bytes;
 use guesthouse_protocol::{Call, CallId, Effect, Era, Event, Identity, Outcome, Peer, Refusal, Request};
@@ -65,11 +66,13 @@ pub(super) struct Connection<S> {
     outbox: VecDeque<Bytes>,
     /// Who is at the other end. The connection is its session.
     identity: Identity,
+    _presence: Presence,
 }
 
 impl<S: Service> Connection<S> {
     /// A connection, and the part of it that writes.
     pub(super) fn new(service: Arc<S>, endpoint: Endpoint, peer: Peer, identity: Identity) -> (Self, Writer) {
+        let presence = service.presence(&identity);
         let limits = &service.config().limits;
         let (queue_len, queue_bytes) = (limits.queue.max(1), limits.queue_bytes.0);
         let (responses, response_queue) = mpsc::channel(queue_len);
@@ -90,6 +93,7 @@ impl<S: Service> Connection<S> {
             opened: Instant::now(),
             outbox: VecDeque::new(),
             identity,
+            _presence: presence,
         };
         (connection, Writer { responses: response_queue, frames: frame_queue, done })
     }

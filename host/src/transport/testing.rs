@@ -5,6 +5,7 @@ use crate::auth::{Authenticator, authenticator};
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
 use crate::dispatch::{FrameSender, Line, pass_on};
+use crate::identity::Presence;
 use crate::principals::Requests;
 use crate::registry::Endpoint;
 use crate::telemetry::Telemetry;
@@ -103,6 +104,10 @@ impl Service for Fake {
 
     fn identify(&self, headers: &HeaderMap, _local: bool) -> Result<Identity, HttpRefusal> {
         self.auth.as_ref().map_or(Ok(Identity::default()), |auth| auth.identify(headers).map_err(HttpRefusal::from))
+    }
+
+    fn presence(&self, _caller: &Identity) -> Presence {
+        Presence::default()
     }
 
     fn telemetry(&self) -> &Telemetry {

@@ -4,6 +4,7 @@ mod answers;
 mod fit;
 mod form;
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 use crate::error::RpcError;
@@ -34,7 +35,7 @@ pub struct InputRequired {
 }
 
 /// One question.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Asked {
     /// The guest's name for it.
     pub key: String,
@@ -43,7 +44,7 @@ pub struct Asked {
 }
 
 /// What is asked. The values are the `params` of the request of that name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Question {
     /// `elicitation/create`
     Elicit(Json),
@@ -54,7 +55,7 @@ pub enum Question {
 }
 
 /// What the earlier rounds of a call brought.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rounds {
     /// Answers by key, none of them twice: a `result`, or the error that the client sent instead.
     pub answers: Vec<(String, Result<Json, RpcError>)>,

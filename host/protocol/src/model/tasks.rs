@@ -7,6 +7,7 @@ mod wire;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::questions::{Asked, Question};
@@ -22,7 +23,7 @@ pub(crate) use wire::related_task;
 pub use wire::{EXTENSION, RELATED_TASK};
 
 /// One task, as its owner sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// Names it; nobody can guess it.
     pub id: String,
@@ -41,7 +42,7 @@ pub struct Task {
 }
 
 /// How far a task is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Stage {
     /// Something will still happen.
     Live(Live),
@@ -50,7 +51,7 @@ pub enum Stage {
 }
 
 /// A task that is not over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Live {
     /// It runs.
     Working(Working),
@@ -59,15 +60,15 @@ pub enum Live {
 }
 
 /// Work that is being done. Made when a task is made and when its questions are settled, and never otherwise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Working(());
 
 /// Questions that are open, under keys that the task never used before; at least one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Waiting(Vec<Asked>);
 
 /// How a task ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Over {
     /// With a result, which may say that the tool failed.
     Completed(Finished),
@@ -78,10 +79,12 @@ pub enum Over {
 }
 
 /// The result of a tool, written out, as it is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finished {
+    #[serde(with = "crate::saved")]
     newest: Arc<RawValue>,
     /// For 2025-11-25, where that differs.
+    #[serde(with = "crate::saved::option")]
     older: Option<Arc<RawValue>>,
     is_error: bool,
 }
@@ -96,7 +99,7 @@ pub struct TaskPage {
 }
 
 /// What a client of 2025-11-25 says that wants a call to run as a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAsked {
     /// How long it wants the task kept.
     pub ttl_ms: Option<u64>,

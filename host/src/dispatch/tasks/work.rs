@@ -12,7 +12,7 @@ use crate::tasks::{self, Handover, Tasks};
 use futures_util::FutureExt;
 use guesthouse_protocol::model::Reply;
 use guesthouse_protocol::model::tasks::Over;
-use guesthouse_protocol::{CallContext, Failure, Outcome};
+use guesthouse_protocol::{CallContext, Failure, InternalKind, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -77,6 +77,21 @@ impl Desk {
             }
         };
         self.tasks.work_on(id, guest, work.in_current_span());
+    }
+
+    /// Goes on with what another process left: a tool that may be run twice runs again, any other task has failed.
+    pub(in crate::dispatch) fn take_up(&self) {
+        for (id, endpoint, guest, name) in self.tasks.left() {
+            let view = self.news.registry.load().view(&endpoint).cloned();
+            let named = view.as_ref().and_then(|view| view.tool(&name));
+            let annotations = named.and_then(|named| named.tool()).and_then(|tool| tool.listed.annotations.as_ref());
+            if annotations.is_some_and(|said| said.idempotent == Some(true) || said.read_only == Some(true)) {
+                self.begin(&id, guest, None);
+            } else {
+                let text = format!("The server was restarted while `{name}` ran, and the tool does not say that it may be run again");
+                self.tasks.end(&id, tasks::internal(InternalKind::HandlerError, &text));
+            }
+        }
     }
 
     /// The next run of a task, on what is served now; `None` if the task is over by now.

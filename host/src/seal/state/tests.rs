@@ -3,9 +3,8 @@
 mod forged;
 
 use super::*;
+use crate::seal::replay::MemoryReplays;
 use crate::seal::{KEY_BYTES, SealKey};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 const NOW: u64 = 1_000_000;
 const TTL: u64 = 300;
@@ -17,7 +16,8 @@ fn ring(ids: &[(&str, u8)], revoked: &[&str]) -> Arc<Sealer> {
 }
 
 fn states(single_use: bool) -> States {
-    States::new(ring(&[("a", 1)], &[]), TTL, SKEW, single_use)
+    let replays = single_use.then(|| Box::new(MemoryReplays::new(100)) as Box<dyn Replays>);
+    States::new(ring(&[("a", 1)], &[]), TTL, SKEW, replays)
 }
 
 fn binding() -> Binding<'static> {
@@ -126,7 +126,7 @@ fn every_segment_is_protected_and_keys_rotate() {
         (ring(&[("b", 2), ("a", 1)], &["a"]), Some(StateProblem::KeyRevoked)),
         (ring(&[("a", 9)], &[]), Some(StateProblem::Invalid)),
     ] {
-        let states = States::new(sealer, TTL, SKEW, false);
+        let states = States::new(sealer, TTL, SKEW, None);
         assert_eq!(refused(&states, &binding(), &token, NOW), expected.map(Refusal::Problem));
     }
     let cursor = ring(&[("a", 1)], &[]).seal("cursor tools/list /mcp", b"o5").unwrap();
@@ -144,37 +144,46 @@ fn what_would_be_too_large_is_not_sealed() {
     assert_eq!(refused(&short, &binding(), &"A".repeat(401), NOW), Some(StateProblem::TooLarge.into()));
 }
 
-#[test]
-fn of_twenty_uses_at_once_one_wins() {
-    let states = states(true);
-    let token = states.seal(&binding(), &rounds(), &[], NOW).unwrap();
-    let (won, replayed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..20 {
-            scope.spawn(|| match states.open(&binding(), &token, NOW) {
-                Ok(opened) => {
-                    opened.used.unwrap().keep();
-                    won.fetch_add(1, Ordering::Relaxed);
+/// Uses a token once.
+async fn spend<'a>(states: &'a States, token: &str, now: u64) -> Result<Used<'a>, Refusal> {
+    states.open(&binding(), token, now)?.spend.unwrap().spend().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_twenty_uses_at_once_one_wins() {
+    let states = Arc::new(states(true));
+    let token: Arc<str> = states.seal(&binding(), &rounds(), &[], NOW).unwrap().into();
+    let tries = (0..20).map(|_| {
+        let (states, token) = (states.clone(), token.clone());
+        tokio::spawn(async move {
+            match spend(&states, &token, NOW).await {
+                Ok(used) => {
+                    used.keep();
+                    true
                 }
                 Err(refusal) => {
                     assert_eq!(refusal, StateProblem::Replayed.into());
-                    replayed.fetch_add(1, Ordering::Relaxed);
+                    false
                 }
-            });
-        }
+            }
+        })
     });
-    assert_eq!((won.into_inner(), replayed.into_inner()), (1, 19));
+    let mut won = 0;
+    for attempt in tries.collect::<Vec<_>>() {
+        won += usize::from(attempt.await.unwrap());
+    }
+    assert_eq!(won, 1);
     // It is remembered for as long as it would open.
-    assert_eq!(refused(&states, &binding(), &token, NOW + TTL + SKEW), Some(StateProblem::Replayed.into()));
+    assert_eq!(spend(&states, &token, NOW + TTL + SKEW).await.err(), Some(StateProblem::Replayed.into()));
 }
 
-#[test]
-fn a_use_that_left_no_trace_is_none() {
+#[tokio::test]
+async fn a_use_that_left_no_trace_is_none() {
     let states = states(true);
     let token = states.seal(&binding(), &rounds(), &[], NOW).unwrap();
-    drop(states.open(&binding(), &token, NOW).ok().unwrap());
-    states.open(&binding(), &token, NOW).ok().unwrap().used.unwrap().keep();
-    assert_eq!(refused(&states, &binding(), &token, NOW), Some(StateProblem::Replayed.into()));
+    drop(spend(&states, &token, NOW).await.ok().unwrap());
+    spend(&states, &token, NOW).await.ok().unwrap().keep();
+    assert_eq!(spend(&states, &token, NOW).await.err(), Some(StateProblem::Replayed.into()));
 }
 
 #[test]

@@ -129,3 +129,11 @@ async fn a_file_that_is_full_fails_the_commit_and_works_again_later() {
     sqlite.commit(set("l", "1")).await.unwrap();
     assert_eq!(sqlite.usage("r".into()).await.unwrap().keys, 2);
 }
+
+#[tokio::test]
+async fn those_who_share_a_file_know_of_each_other() {
+    let (_folder, path) = file();
+    let (one, two) = (Sqlite::open(&path).await.unwrap(), Sqlite::open(&path).await.unwrap());
+    let nodes = one.nodes().await.unwrap();
+    assert!(nodes.len() == 2 && nodes.iter().any(|node| node == two.node()) && one.node() != two.node());
+}

@@ -37,8 +37,7 @@ pub(super) async fn open<S: Service>(posted: Posted<'_, S>, incoming: Incoming<'
     let Some(outgoing) = conclude(&mut peer, id, outcome) else { return Ok(answer::accepted()) };
     let mut response = answer::response(outgoing, posted.accepts);
     if peer.revision().is_some() {
-        let listener = service.hub().session(posted.endpoint.clone());
-        let id = place.open(posted.endpoint, posted.identity, peer, listener)?;
+        let id = place.open(&**service, posted.endpoint, posted.identity, peer)?;
         response.headers_mut().insert(SESSION_ID, id);
     }
     Ok(response)

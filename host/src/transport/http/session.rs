@@ -3,6 +3,7 @@
 use super::streams::{Budget, Reader, ReplayLimits, STANDALONE, Streams};
 use crate::changes::Listener;
 use crate::dispatch::Line;
+use crate::identity::Presence;
 use crate::principals::InFlight;
 use crate::registry::Endpoint;
 use crate::transport::{Service, run_guarded};
@@ -25,6 +26,7 @@ pub(super) struct Session {
     pub(super) endpoint: Endpoint,
     /// Who opened it, and how it is called.
     identity: Identity,
+    _presence: Presence,
     listener: Arc<Listener>,
     pub(super) streams: Arc<Streams>,
     state: Mutex<State>,
@@ -69,7 +71,7 @@ impl Session {
     /// A session that has just been opened.
     pub(super) fn new(
         endpoint: Endpoint,
-        identity: Identity,
+        (identity, presence): (Identity, Presence),
         peer: Peer,
         listener: Listener,
         replay: ReplayLimits,
@@ -78,7 +80,7 @@ impl Session {
         let opened = Instant::now();
         let streams = Streams::new(replay, budget);
         let state = State { peer, streams: streams.clone(), running: HashMap::new(), opened, used: opened, closed: false };
-        Self { endpoint, identity, listener: Arc::new(listener), streams, state: Mutex::new(state) }
+        Self { endpoint, identity, _presence: presence, listener: Arc::new(listener), streams, state: Mutex::new(state) }
     }
 
     /// Whether that caller opened it.

@@ -2,10 +2,10 @@
 
 use super::session::Session;
 use super::streams::{Budget, ReplayLimits};
-use crate::changes::Listener;
 use crate::config::Config;
 use crate::identity::session_name;
 use crate::registry::Endpoint;
+use crate::transport::Service;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use guesthouse_protocol::http::HttpRefusal;
@@ -119,13 +119,21 @@ impl Sessions {
 
 impl Place<'_> {
     /// Puts a session in the place, and says under which id it is found.
-    pub(super) fn open(self, endpoint: Endpoint, identity: Identity, peer: Peer, listener: Listener) -> Result<HeaderValue, HttpRefusal> {
+    pub(super) fn open<S: Service>(
+        self,
+        service: &S,
+        endpoint: Endpoint,
+        identity: Identity,
+        peer: Peer,
+    ) -> Result<HeaderValue, HttpRefusal> {
         let (id, header) = new_id().ok_or_else(|| {
             let error = RpcError::typed(error::INTERNAL_ERROR, "no_randomness", "The server cannot make a session id");
             HttpRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, &error)
         })?;
         let identity = Identity { session: Some(session_name(id.as_bytes())), ..identity };
-        let session = Session::new(endpoint, identity, peer, listener, self.0.replay.clone(), self.0.budget.clone());
+        let listener = service.hub().session(endpoint.clone());
+        let presence = service.presence(&identity);
+        let session = Session::new(endpoint, (identity, presence), peer, listener, self.0.replay.clone(), self.0.budget.clone());
         lock(&self.0.table).open.insert(id, Arc::new(session));
         Ok(header)
     }

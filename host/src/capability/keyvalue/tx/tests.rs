@@ -1,6 +1,7 @@
 //! What a callback sees of its own writes and of others', against a plain map.
 
 use super::*;
+use crate::capability::keyvalue::Sessions;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ fn space() -> Space {
 }
 
 fn shelf(quota: Quota, value_bytes: usize) -> Shelf {
-    Shelf { storage: Storage::memory(), quota, value_bytes }
+    Shelf { storage: Storage::memory(), quota, value_bytes, sessions: Sessions::default() }
 }
 
 fn roomy() -> Shelf {

@@ -37,7 +37,7 @@ async fn opened(fake: &Arc<Fake>, sessions: &Sessions, version: &str) -> Arc<Ses
     let id = call.id;
     let outcome = fake.run(&Endpoint::Merged, *call, Line::default()).await;
     peer.finish(id, outcome);
-    let id = sessions.reserve().unwrap().open(Endpoint::Merged, Identity::default(), peer, fake.hub().session(Endpoint::Merged)).unwrap();
+    let id = sessions.reserve().unwrap().open(&**fake, Endpoint::Merged, Identity::default(), peer).unwrap();
     sessions.find(id.to_str().unwrap(), &Endpoint::Merged, &Identity::default()).unwrap()
 }
 
