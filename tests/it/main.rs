@@ -11,6 +11,7 @@ mod files;
 mod folders;
 mod fuzz_seeds;
 mod grants;
+mod http;
 mod identity;
 mod instances;
 mod limits;
