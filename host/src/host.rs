@@ -223,8 +223,6 @@ fn trail(config: &Config) -> Result<Audit> {
     })
 }
 
-}
-
 fn offers(guest: &Loaded) -> String {
     let counts = [
         (guest.tools.len(), "tool"),
