@@ -120,10 +120,7 @@ async fn manage(host: &Host, path: &str, body: Incoming) -> Result<Value> {
     // What was begun is done, whether or not anybody waits for it.
     let host = host.clone();
     let done = tokio::spawn(async move { host.swap(&order.guest, component).await });
-    let swapped = done.await.context("the swap stopped unexpectedly")??;
-    let mut answer = swapped.to_json();
-    answer["sentence"] = swapped.sentence().into();
-    Ok(answer)
+    Ok(done.await.context("the swap stopped unexpectedly")??.to_json())
 }
 
 /// Whether the request carries the token. Only hashes are compared, and in constant time.

@@ -64,6 +64,7 @@ impl Swapped {
     pub fn to_json(&self) -> Value {
         let version = |(version, digest): &(String, String)| json!({ "version": version, "digest": digest });
         json!({
+            "sentence": self.sentence(),
             "guest": self.guest,
             "from": self.from.as_ref().map(version),
             "to": version(&self.to),

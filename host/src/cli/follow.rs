@@ -28,8 +28,11 @@ pub(super) struct Follow {
     config_file: Option<PathBuf>,
     config: Config,
     /// Puts what the command line says over what the file says.
-    adjust: Box<dyn Fn(&mut Config, &[String]) -> Result<()> + Send + Sync>,
+    adjust: Box<Adjust>,
 }
+
+/// What a command makes of a configuration that was read, and of the names of all guests.
+type Adjust = dyn Fn(&mut Config, &[String]) -> Result<()> + Send + Sync;
 
 impl Follow {
     /// Follows guests by name, and the configuration file, if there is one. `adjust` is what the command makes of a

@@ -59,8 +59,8 @@ fn show(answer: &str, as_json: bool) -> Result<ExitCode> {
         print(&serde_json::to_string_pretty(&answer)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    print(answer["sentence"].as_str().unwrap_or_default())?;
-    for difference in answer["differences"].as_array().into_iter().flatten() {
+    print(answer.get("sentence").and_then(Value::as_str).unwrap_or_default())?;
+    for difference in answer.get("differences").and_then(Value::as_array).into_iter().flatten() {
         tell(&format!("  {}", difference.as_str().unwrap_or_default()));
     }
     Ok(ExitCode::SUCCESS)

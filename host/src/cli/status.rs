@@ -56,8 +56,9 @@ fn readable(status: &Value) -> String {
             guest["calls_alive"],
             if calls.is_empty() { "none".into() } else { calls.join(", ") },
         ));
-        if let Some(reason) = guest["refused"]["reason"].as_str() {
-            lines.push(format!("  {:<24} the last new version was refused at {}: {reason}", "", text(&guest["refused"]["at"])));
+        let refused = |key| guest.pointer(key).and_then(Value::as_str);
+        if let (Some(reason), Some(at)) = (refused("/refused/reason"), refused("/refused/at")) {
+            lines.push(format!("  {:<24} the last new version was refused at {at}: {reason}", ""));
         }
     }
     for guest in status["not_served"].as_array().into_iter().flatten() {
