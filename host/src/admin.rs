@@ -106,16 +106,20 @@ struct Order {
     guest: String,
     /// The component of the new version; none to go back.
     file: Option<PathBuf>,
+    /// Whether to go back over a migration.
+    #[serde(default)]
+    restore_state: bool,
 }
 
 async fn manage(host: &Host, path: &str, body: Incoming) -> Result<Value> {
     let body = Limited::new(body, ORDER_BYTES_MAX).collect().await.map_err(|error| anyhow!("the order cannot be read: {error}"))?;
     let order: Order = serde_json::from_slice(&body.to_bytes()).context("the order is not understood")?;
     let component = match (path, order.file) {
+        ("/swap", _) if order.restore_state => bail!("only a rollback takes `restore_state`"),
         ("/swap", Some(file)) => Component::File(file),
         ("/swap", None) => bail!("the order names no `file`"),
         (_, Some(_)) => bail!("a rollback takes no `file`"),
-        (_, None) => Component::Kept(None),
+        (_, None) => Component::Previous { restore_state: order.restore_state },
     };
     // What was begun is done, whether or not anybody waits for it.
     let host = host.clone();

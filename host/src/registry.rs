@@ -174,10 +174,14 @@ impl Registry {
     /// The same with one guest in a newer form, if it is still the same version.
     pub fn with(&self, config: &Config, renewed: &Arc<Loaded>) -> Result<Self> {
         let renew = |guest: &Arc<Loaded>| {
-            let same = guest.name == renewed.name && guest.version.digest() == renewed.version.digest();
-            if same { renewed.clone() } else { guest.clone() }
+            if guest.version.is(&renewed.version) { renewed.clone() } else { guest.clone() }
         };
         Self::of(config, self.guests().iter().map(renew).collect(), self.prefixed)
+    }
+
+    /// Whether a guest can be served in place of the one of its name, or beside the others; if not, why.
+    pub fn check(&self, config: &Config, guest: &Arc<Loaded>) -> Result<()> {
+        self.swapped(config, guest.clone()).map(drop)
     }
 
     /// The same with another version of a guest, or with a guest more.

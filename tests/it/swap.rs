@@ -1,5 +1,8 @@
 //! Hot swap: the gate, the step, the way back, and that nobody who calls notices more than they should.
 
+mod handoff;
+mod migration;
+
 use crate::support::component;
 use guesthouse::config::{Config, GuestConfig};
 use guesthouse::host::{GuestSource, Host};
@@ -13,6 +16,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 const ECHO: &str = "tests/guests/echo";
+const KEEPER: &str = "tests/guests/keeper";
 const HOSTILE: &str = "tests/guests/hostile";
 /// Nothing here takes long; a test that hangs should say where.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,6 +39,15 @@ fn kit(folder: &Path) -> GuestSource {
     GuestSource { name: "kit".into(), file: folder.join("kit.wasm"), config: GuestConfig::default() }
 }
 
+/// A guest in another build: its component with a note at its end.
+fn other_build(folder: &Path, guest: &str, note: u8) -> PathBuf {
+    let mut bytes = std::fs::read(component(guest)).unwrap();
+    bytes.extend([0, 3, 1, b'n', note]);
+    let file = folder.join(format!("build-{note}.wasm"));
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
 impl Kit {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -45,9 +58,7 @@ impl Kit {
 
     /// The same guest in another build: a component with a note at its end.
     fn other_build(&self, note: u8) -> PathBuf {
-        let mut bytes = std::fs::read(component(ECHO)).unwrap();
-        bytes.extend([0, 3, 1, b'n', note]);
-        self.file(&format!("build-{note}.wasm"), &bytes)
+        other_build(self.folder.path(), ECHO, note)
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
@@ -111,11 +122,11 @@ async fn a_new_version_goes_live_and_back_and_listeners_hear_of_lists_that_diffe
     assert_eq!(hears(&mut messages).await, "notifications/tools/list_changed");
     assert!(tools(&client).await.contains(&"trap".to_owned()));
 
-    let back = kit.host.swap("kit", Component::Kept(None)).await.unwrap();
+    let back = kit.host.swap("kit", Component::Previous { restore_state: false }).await.unwrap();
     assert_eq!(back.to.1, same_tools);
     assert_eq!(hears(&mut messages).await, "notifications/tools/list_changed");
-    assert_eq!(kit.host.swap("kit", Component::Kept(None)).await.unwrap().to.1, first);
-    let none = kit.host.swap("kit", Component::Kept(None)).await.unwrap_err().to_string();
+    assert_eq!(kit.host.swap("kit", Component::Previous { restore_state: false }).await.unwrap().to.1, first);
+    let none = kit.host.swap("kit", Component::Previous { restore_state: false }).await.unwrap_err().to_string();
     assert!(none.contains("no version before"), "{none}");
     assert_eq!(call(&client, "echo", json!({ "message": "hello" })).await["result"]["content"][0]["text"], "hello");
 }
@@ -145,7 +156,7 @@ async fn each_way_to_be_refused_leaves_the_old_version_serving_and_says_why() {
         let status = kit.host.status();
         assert!(status["guests"][0]["refused"]["reason"].as_str().is_some_and(|reason| reason.contains(part)), "{status}");
     }
-    let said = kit.host.swap("nobody", Component::Kept(None)).await.unwrap_err().to_string();
+    let said = kit.host.swap("nobody", Component::Previous { restore_state: false }).await.unwrap_err().to_string();
     assert!(said.contains("no guest called `nobody`"), "{said}");
     kit.swapped(kit.other_build(b'2')).await;
     assert_eq!(kit.host.status()["guests"][0]["refused"], Value::Null, "what is refused is forgotten with the next success");
@@ -280,12 +291,12 @@ async fn while_versions_come_and_go_no_call_is_lost_or_fails() {
 #[tokio::test]
 async fn a_guest_is_taken_out_and_another_comes() {
     let kit = Kit::start().await;
-    let added = GuestSource { name: "added".into(), file: component(HOSTILE), config: GuestConfig::default() };
+    let added = GuestSource { name: "added".into(), file: component(KEEPER), config: GuestConfig::default() };
     kit.host.configure(added).await.unwrap();
     assert!(kit.host.serves("added"));
     let client = kit.host.connect(Some("added")).unwrap();
     assert!(tools(&client).await.contains(&"loop".to_owned()));
     kit.host.remove("added").await.unwrap();
     assert!(!kit.host.serves("added") && kit.host.connect(Some("added")).is_err());
-    assert!(call(&client, "echo", json!({})).await.get("error").is_some());
+    assert!(call(&client, "count", json!({})).await.get("error").is_some());
 }

@@ -18,11 +18,16 @@ use wasmtime_wasi::{ResourceTableError, WasiView};
 use crate::audit::{Event, What};
 use crate::guest::State;
 use crate::guest::bindings::keyvalue::{atomics, batch, store};
+use crate::identity::Identity;
 use crate::storage::{Backend, Failed, Quota, Space, Storage};
 pub use sessions::Sessions;
 pub(crate) use tx::Tx;
 pub use tx::{KEY_BYTES_MAX, KEYS_MAX};
 
+/// The name of a guest's own bucket.
+const GUEST: &str = "guest";
+/// Begins the names of callers' buckets.
+const PRINCIPALS: &str = "principal/";
 /// Begins the names of sessions' buckets.
 const SESSIONS: &str = "session/";
 
@@ -53,6 +58,23 @@ pub fn realm(guest: &str) -> Arc<str> {
 /// The name of a session's bucket, the same in the realms of all guests. A session ends with the process that it is of.
 fn session_space(node: &str, session: &str) -> String {
     format!("{SESSIONS}{node}/{}", part(session))
+}
+
+/// Whose a space is, as its name says: which bucket, and who calls when it is opened.
+pub(crate) fn owner(space: &Space) -> Option<(Bucket, Identity)> {
+    let name = &*space.name;
+    if name == GUEST {
+        return Some((Bucket::Guest, Identity::default()));
+    }
+    if let Some((tenant, principal)) = name.strip_prefix(PRINCIPALS).and_then(|rest| rest.split_once('/')) {
+        let tenant = match tenant.strip_prefix('+') {
+            Some(tenant) => Some(whole(tenant)?.into()),
+            None => (tenant == "-").then_some(None)?,
+        };
+        return Some((Bucket::Principal, Identity { principal: Some(whole(principal)?.into()), tenant, session: None }));
+    }
+    let (_, session) = name.strip_prefix(SESSIONS)?.split_once('/')?;
+    Some((Bucket::Session, Identity { session: Some(whole(session)?.into()), ..Identity::default() }))
 }
 
 /// Empties a guest's buckets of sessions of processes that are gone, which nobody can come back to.
@@ -135,6 +157,23 @@ fn part(text: &str) -> String {
     })
 }
 
+/// What a part of a space's name stands for.
+fn whole(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first == b'%' {
+            let (digits, after) = rest.split_at_checked(2)?;
+            bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+            rest = after;
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 struct View<'a>(&'a mut State);
 
 struct HasView;
@@ -150,17 +189,20 @@ impl View<'_> {
         if !room.grants.state || room.state.is_none() {
             return Err(Refused::AccessDenied);
         }
+        if let Some(migrating) = self.0.migrating() {
+            return if bucket == migrating.bucket { Ok(migrating.space.clone()) } else { Err(Refused::AccessDenied) };
+        }
         let realm = realm(&self.0.guest.name);
         // Nobody calls `init`: what it finds must not depend on whose call made the instance.
         let identity = self.0.callback_context().map(|context| context.identity()).unwrap_or_default();
         let name = match bucket {
-            Bucket::Guest => "guest".into(),
+            Bucket::Guest => GUEST.into(),
             Bucket::Session => session_space(node, &identity.session.ok_or(Refused::NoSuchStore)?).into(),
             Bucket::Principal => {
                 let principal = identity.principal.ok_or(Refused::AccessDenied)?;
                 // No tenant is something else than one without a name.
                 let tenant = identity.tenant.map_or_else(|| "-".to_owned(), |tenant| format!("+{}", part(&tenant)));
-                format!("principal/{tenant}/{}", part(&principal)).into()
+                format!("{PRINCIPALS}{tenant}/{}", part(&principal)).into()
             }
         };
         Ok(Space { realm, name })
@@ -233,6 +275,7 @@ impl View<'_> {
 
     async fn write(&mut self, bucket: &Resource<Bucket>, writes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Refused> {
         if *WasiView::ctx(self.0).table.get(bucket)? == Bucket::Session
+            && self.0.migrating().is_none()
             && let Some(session) = self.0.callback_context().and_then(|context| context.identity().session)
             && let Some(shelf) = &self.0.guest.room.state
         {
@@ -335,6 +378,26 @@ mod tests {
         for (text, name) in [("ada@example.com", "ada@example.com"), ("a/b", "a%2fb"), ("a%2fb", "a%252fb"), ("ä\0", "%c3%a4%00"), ("", "")]
         {
             assert_eq!(part(text), name);
+            assert_eq!(whole(name).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn a_name_says_whose_a_space_is() {
+        let of = |name: &str| owner(&Space { realm: realm("g"), name: name.into() });
+        let principal = |tenant: Option<&str>, principal: &str| Identity {
+            principal: Some(principal.into()),
+            tenant: tenant.map(Into::into),
+            session: None,
+        };
+        assert_eq!(of("guest"), Some((Bucket::Guest, Identity::default())));
+        assert_eq!(of("principal/-/a%2fb"), Some((Bucket::Principal, principal(None, "a/b"))));
+        assert_eq!(of("principal/+/ada"), Some((Bucket::Principal, principal(Some(""), "ada"))));
+        assert_eq!(of("principal/+x/ada"), Some((Bucket::Principal, principal(Some("x"), "ada"))));
+        let session = Identity { session: Some("s 1".into()), ..Identity::default() };
+        assert_eq!(of("session/node/s%201"), Some((Bucket::Session, session)));
+        for name in ["", "guests", "principal/x/ada", "principal/-", "session/node", "principal/-/%f", "principal/-/%ff"] {
+            assert_eq!(of(name), None, "{name}");
         }
     }
 

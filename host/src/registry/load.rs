@@ -52,8 +52,15 @@ pub async fn load_bytes(
     ask(version, shown, config, limits).await
 }
 
-/// Asks a version who it is and what it offers.
+/// Asks a version who it is and what it offers. Nothing of that lives on in an instance.
 async fn ask(version: Version, shown: &str, config: &GuestConfig, limits: &Limits) -> Result<Loaded> {
+    version.set_trial(true);
+    let loaded = tried(version, shown, config, limits).await?;
+    loaded.version.set_trial(false);
+    Ok(loaded)
+}
+
+async fn tried(version: Version, shown: &str, config: &GuestConfig, limits: &Limits) -> Result<Loaded> {
     let asked = |what: &str, failure: &Failure| anyhow!("{shown} could not be served: {what} failed: {failure}");
     let described = version.describe().await.map_err(|failure| asked("`describe`", &failure))?;
     let (info, instructions) = convert::server_info(described);
