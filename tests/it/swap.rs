@@ -1,6 +1,8 @@
 //! Hot swap: the gate, the step, the way back, and that nobody who calls notices more than they should.
 
+mod files;
 mod handoff;
+mod load;
 mod migration;
 
 use crate::support::component;
@@ -181,6 +183,19 @@ async fn a_version_that_does_not_start_or_fits_no_limit_is_refused() {
 
 fn kit_of(of: &Kit) -> GuestSource {
     kit(of.folder.path())
+}
+
+#[tokio::test]
+async fn a_connection_that_is_open_says_who_the_server_is_now() {
+    let kit = Kit::start().await;
+    let client = kit.host.connect(None).unwrap();
+    let name = async || {
+        let answer = call(&client, "echo", json!({ "message": "on" })).await;
+        answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"].clone()
+    };
+    assert_eq!(name().await, "echo");
+    kit.swapped(component(HOSTILE)).await;
+    assert_eq!(name().await, "hostile");
 }
 
 #[tokio::test]

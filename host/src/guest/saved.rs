@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(savings.take(&key("d")), Some(saved(1)));
         assert_eq!(savings.take(&key("d")), None);
         assert_eq!(savings.total_bytes, ENTRY_BYTES);
-        assert_eq!(savings.take(&key("a")), Some(saved(1)));
+        assert_eq!(savings.take(&key("a")), Some(saved(0)));
         assert_eq!(savings.total_bytes, 0);
     }
 }

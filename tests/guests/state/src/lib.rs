@@ -20,6 +20,7 @@ wit_bindgen::generate!({
 use exports::guesthouse::mcp::lifecycle::{Guest as Lifecycle, ServerInfo};
 use exports::guesthouse::mcp::migration::{Guest as Migration, Owner};
 use exports::guesthouse::mcp::tools::{Guest as Tools, TaskSupport, Tool, ToolAnnotations, ToolOutcome, ToolPage};
+use guesthouse::mcp::context;
 use guesthouse::mcp::types::{Asked, Content, Error, InputRequired, Question, TextContent, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -169,6 +170,7 @@ impl Tools for State {
             },
             End::Error => Err(Error::Internal(saw)),
             End::Trap => panic!("as told"),
+            End::Ask if context::answer("roots").is_some() => Ok(text(saw)),
             End::Ask => {
                 let questions = vec![Asked { key: "roots".into(), question: Question::ListRoots }];
                 Ok(ToolOutcome::InputRequired(InputRequired { questions, state: None }))
