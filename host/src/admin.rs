@@ -7,7 +7,7 @@ pub use listen::{Listeners, socket_for};
 
 use crate::guest::clean;
 use crate::host::Host;
-use crate::swap::Component;
+use crate::swap::{self, Component};
 use crate::telemetry::TEXT_TYPE;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
@@ -123,7 +123,11 @@ async fn manage(host: &Host, path: &str, body: Incoming) -> Result<Value> {
     };
     // What was begun is done, whether or not anybody waits for it.
     let host = host.clone();
-    let done = tokio::spawn(async move { host.swap(&order.guest, component).await });
+    let done = tokio::spawn(async move {
+        let outcome = host.swap(&order.guest, component).await;
+        swap::log(&order.guest, &outcome);
+        outcome
+    });
     Ok(done.await.context("the swap stopped unexpectedly")??.to_json())
 }
 

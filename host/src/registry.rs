@@ -70,6 +70,8 @@ pub struct Loaded {
     pub templates: Arc<Vec<Template>>,
     /// How long its lists stay fresh.
     pub hints: Hints,
+    /// What it lists and is not served: of which list, and a sentence each.
+    pub left_out: Vec<(&'static str, String)>,
     /// SHA-256 of what it lists when nobody in particular asks: tells whether two versions list the same resources.
     pub resources_digest: [u8; 32],
     /// URIs that it is known to have listed, to find the owner of one on the merged endpoint.

@@ -265,15 +265,12 @@ async fn through_the_gate(host: &Arc<Shared>, slot: &Slot, source: GuestSource, 
         Ok(swapped) => {
             *lock(&slot.refused) = None;
             lock_not_served(host).retain(|(name, _)| *name != guest);
-            tracing::info!("{}", swapped.sentence());
-            swapped.differences.iter().for_each(|difference| tracing::info!(guest, "{difference}"));
             Ok(swapped)
         }
         Err(error) => {
             let reason = clean(&format!("{error:#}"), REFUSAL_BYTES_MAX);
             *lock(&slot.refused) = Some((now_ms(), reason.clone()));
             host.loader.note(What::Unloaded, &guest, &reason);
-            tracing::error!(guest, "the new version is refused, and the old one serves on: {reason}");
             Err(error)
         }
     }
@@ -295,6 +292,20 @@ pub(crate) async fn keep_all(host: &Arc<Shared>) {
         match host.swaps.history(&source) {
             Ok(mut history) => gate::keep_served(&source, &mut history, served).await,
             Err(error) => tracing::warn!(guest = %source.name, "its versions cannot be kept: {error:#}"),
+        }
+    }
+}
+
+/// Says in the log what came of an order, for those who did not give it.
+pub(crate) fn log(guest: &str, outcome: &Result<Swapped>) {
+    match outcome {
+        Ok(swapped) => {
+            tracing::info!("{}", swapped.sentence());
+            swapped.differences.iter().for_each(|difference| tracing::info!(guest, "{difference}"));
+        }
+        Err(error) => {
+            let reason = clean(&format!("{error:#}"), REFUSAL_BYTES_MAX);
+            tracing::error!(guest, "the new version is refused, and the old one serves on: {reason}");
         }
     }
 }

@@ -38,7 +38,19 @@ fn config(folder: &Path) -> Config {
 }
 
 fn kit(folder: &Path) -> GuestSource {
-    GuestSource { name: "kit".into(), file: folder.join("kit.wasm"), config: GuestConfig::default() }
+    // Of the hostile guest's tools, those that can be served.
+    let served = toml::from_str("tools = [\"echo\", \"trap\", \"loop\"]").unwrap();
+    GuestSource { name: "kit".into(), file: folder.join("kit.wasm"), config: served }
+}
+
+/// Bytes with others in the place of some, wherever they are.
+fn patched(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let places: Vec<usize> = bytes.windows(from.len()).enumerate().filter(|(_, window)| *window == from).map(|(at, _)| at).collect();
+    assert!(!places.is_empty(), "there is nothing to be changed");
+    let mut patched = bytes.to_vec();
+    places.iter().for_each(|at| patched[*at..*at + to.len()].copy_from_slice(to));
+    patched
 }
 
 /// A guest in another build: its component with a note at its end.
@@ -143,12 +155,16 @@ async fn each_way_to_be_refused_leaves_the_old_version_serving_and_says_why() {
     let core = kit.file("core.wasm", b"\0asm\x01\0\0\0");
     let cut = kit.file("cut.wasm", &echo[..echo.len() / 2]);
     let other_world = kit.file("other.wasm", b"\0asm\x0d\0\x01\0");
+    let other_contract = kit.file("contract.wasm", &patched(&echo, b"@0.1.0", b"@9.1.0"));
     for (file, part) in [
         (kit.folder.path().join("none.wasm"), "cannot be read"),
         (no_wasm, "not a WebAssembly component"),
         (core, "core WebAssembly module"),
         (cut, "damaged"),
         (other_world, "another world"),
+        (other_contract, "9.1.0"),
+        (component("tests/guests/state"), "imports wasi:keyvalue"),
+        (component("tests/guests/outgoing"), "wasi:http"),
         (kit.folder.path().join("kit.wasm"), "served already"),
     ] {
         let said = kit.swap(file).await.unwrap_err();
@@ -172,13 +188,28 @@ async fn a_version_that_does_not_start_or_fits_no_limit_is_refused() {
         ("config = { start = \"trap\" }", "`describe` failed"),
         ("config = { start = \"loop\" }\nlimits = { wall = \"300ms\", cpu = \"300ms\" }", "`describe` failed"),
         ("limits = { memory = \"64KiB\" }", "limits.memory"),
+        ("tools = [\"echo\", \"schema-*\"]", "the tool `schema-"),
     ] {
-        let source = GuestSource { file: component(HOSTILE), config: toml::from_str(config).unwrap(), ..kit_of(&kit) };
+        let tools = if config.contains("tools") { "" } else { "tools = [\"echo\"]\n" };
+        let config = format!("{tools}{config}");
+        let source = GuestSource { file: component(HOSTILE), config: toml::from_str(&config).unwrap(), ..kit_of(&kit) };
         let said = format!("{:#}", kit.host.configure(source).await.unwrap_err());
         assert!(said.contains(part), "{config}: {said}");
         assert!(!said.contains('\u{1b}'), "{said:?}");
     }
     assert_eq!(tools(&kit.host.connect(None).unwrap()).await, ["echo"]);
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_long_or_fails_is_a_reason_to_refuse() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.limits.entries = 5;
+    std::fs::copy(component(ECHO), folder.path().join("kit.wasm")).unwrap();
+    let host = Host::start(config, vec![kit(folder.path())]).await.unwrap();
+    let said = format!("{:#}", host.swap("kit", Component::File(component(HOSTILE))).await.unwrap_err());
+    assert!(said.contains("`list-tools` failed") && said.contains("5 entries"), "{said}");
+    assert_eq!(tools(&host.connect(None).unwrap()).await, ["echo"]);
 }
 
 fn kit_of(of: &Kit) -> GuestSource {
@@ -253,7 +284,7 @@ async fn a_version_whose_first_calls_fail_goes_back_by_itself() {
 #[tokio::test]
 async fn a_call_in_flight_ends_on_the_version_that_it_began_on() {
     let kit = Kit::start().await;
-    let long = toml::from_str("limits = { wall = \"1s\", cpu = \"60s\" }").unwrap();
+    let long = toml::from_str("tools = [\"loop\"]\nlimits = { wall = \"1s\", cpu = \"60s\" }").unwrap();
     kit.host.configure(GuestSource { file: component(HOSTILE), config: long, ..kit_of(&kit) }).await.unwrap();
     let client = Arc::new(kit.host.connect(None).unwrap());
     let running = tokio::spawn({

@@ -17,6 +17,7 @@ use super::manifest::{Exports, Manifest};
 use super::room::Room;
 use super::shares::Share;
 use super::state::State;
+use crate::policy::Effective;
 use crate::principals::Principals;
 use crate::telemetry::{Ended, GuestFigures};
 
@@ -216,6 +217,11 @@ impl Version {
     /// Whether it was granted state, and imports what it takes to use it.
     pub fn uses_state(&self) -> bool {
         self.inner.guest.room.grants.state && self.inner.manifest.imports.iter().any(|import| import.starts_with("wasi:keyvalue/"))
+    }
+
+    /// What it gets of what is granted.
+    pub fn grants(&self) -> &Effective {
+        &self.inner.guest.room.grants
     }
 
     /// What is counted of its guest's calls.

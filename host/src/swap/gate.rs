@@ -63,6 +63,7 @@ pub(super) async fn pass(host: &Arc<Shared>, slot: &Slot, source: &GuestSource, 
     if let Some(old) = old {
         from = Some(version(&old));
         differences = differences::of_tools(&old, &new);
+        differences.extend(differences::of_grants(&old, &new));
         if back.is_none() && state == Stored::Untouched && old.version.digest() != new.version.digest() {
             *lock(&slot.probation) = probation::begin(host, &old, &new);
         }
@@ -93,6 +94,11 @@ async fn check(
     let new = Arc::new(host.loader.bytes(name, &shown, bytes.clone(), config).await?);
     if new.version.uses_state() {
         keyvalue::forget_departed(host.loader.storage.open().await?, name).await?;
+    }
+    // At a start the rest is served; what is served already is not to become less by an oversight.
+    let known = |said: &String| served.is_some_and(|served| served.left_out.iter().any(|(_, known)| known == said));
+    if let Some((_, said)) = new.left_out.iter().find(|(_, said)| !known(said)) {
+        bail!("{shown}: {said}");
     }
     host.dispatcher.registry().check(&host.config, &new).context("the new version does not fit beside the other guests")?;
     Ok(Passed { new, bytes, back })

@@ -101,7 +101,8 @@ async fn what_changes_is_served_and_nothing_else_is_touched() {
     std::fs::copy(component(ECHO), &kit).unwrap();
     std::fs::copy(component(KEEPER), &keeper).unwrap();
     let config = path.join("guesthouse.toml");
-    let first = "[guest.kit]\nfile = \"kit.wasm\"\n[guest.keeper]\nfile = \"keeper.wasm\"\ninstance = \"shared\"\n";
+    let first =
+        "[guest.kit]\nfile = \"kit.wasm\"\ntools = [\"echo\", \"trap\"]\n[guest.keeper]\nfile = \"keeper.wasm\"\ninstance = \"shared\"\n";
     std::fs::write(&config, first).unwrap();
     let mut program = Program::start(path, &["serve", "--watch"]).await;
     let count = async |program: &Program| {
@@ -112,8 +113,8 @@ async fn what_changes_is_served_and_nothing_else_is_touched() {
 
     // A component, then a broken one.
     replace(&kit, &component("tests/guests/hostile"));
-    let live = program.says("is live").await;
-    assert!(live.contains("kit: ") && live.contains("gate ") && live.contains(" ms"), "{live}");
+    let live = program.says("(gate ").await;
+    assert!(live.contains("kit: ") && live.contains("is live") && live.contains(" ms"), "{live}");
     assert!(program.tools("kit").await.contains(&"trap".to_owned()));
     std::fs::write(&kit, "broken").unwrap();
     assert!(program.says("refused, and the old one serves on").await.contains("not a WebAssembly component"));
@@ -121,20 +122,20 @@ async fn what_changes_is_served_and_nothing_else_is_touched() {
     let (_, status) = command(path, &["status"]);
     assert!(status.contains("was refused at") && status.contains("not a WebAssembly component"), "{status}");
     replace(&kit, &component(ECHO));
-    program.says("is live").await;
+    program.says("(gate ").await;
     assert_eq!(program.tools("kit").await, ["echo"]);
 
     // The configuration: one guest's table, a slip of the pen, one guest more, one less.
-    std::fs::write(&config, first.replace("kit.wasm\"", "kit.wasm\"\ntools = [\"no*\"]")).unwrap();
-    program.says("is live").await;
+    std::fs::write(&config, first.replace("[\"echo\", \"trap\"]", "[\"no*\"]")).unwrap();
+    program.says("(gate ").await;
     assert_eq!(program.tools("kit").await, [""; 0]);
     std::fs::write(&config, "[guest.kit\n").unwrap();
     program.says("the configuration is not taken").await;
     std::fs::write(&config, first).unwrap();
-    program.says("is live").await;
+    program.says("(gate ").await;
     assert_eq!(program.tools("kit").await, ["echo"]);
     std::fs::write(&config, format!("{first}[guest.more]\nfile = \"kit.wasm\"\n")).unwrap();
-    assert!(program.says("is live").await.contains("more: "));
+    assert!(program.says("(gate ").await.contains("more: "));
     assert_eq!(program.tools("more").await, ["echo"]);
     std::fs::write(&config, first).unwrap();
     program.says("more: is served no more").await;
@@ -148,7 +149,7 @@ async fn commands_swap_and_go_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     std::fs::copy(component(ECHO), path.join("kit.wasm")).unwrap();
-    std::fs::write(path.join("guesthouse.toml"), "[guest.kit]\nfile = \"kit.wasm\"\n").unwrap();
+    std::fs::write(path.join("guesthouse.toml"), "[guest.kit]\nfile = \"kit.wasm\"\ntools = [\"echo\", \"trap\"]\n").unwrap();
     let program = Program::start(path, &["serve"]).await;
     let other = other_build(path, "tests/guests/hostile", b'1');
     let (good, said) = command(path, &["swap", "kit", other.to_str().unwrap()]);
@@ -179,13 +180,13 @@ async fn an_edit_is_built_and_served_and_a_broken_one_changes_nothing() {
     assert_eq!(program.tools("kit").await, ["echo"]);
 
     std::fs::write(&file, source.replace("fn echo(", "fn shout(")).unwrap();
-    let live = program.says("is live").await;
-    assert!(live.contains("build ") && live.contains("gate "), "{live}");
+    let live = program.says("(build ").await;
+    assert!(live.contains("is live") && live.contains("gate "), "{live}");
     assert_eq!(program.tools("kit").await, ["shout"]);
     std::fs::write(&file, source.replace("-> String {", "-> Strin {")).unwrap();
     program.says("not built: guest `kit`").await;
     assert_eq!(program.tools("kit").await, ["shout"]);
     std::fs::write(&file, &source).unwrap();
-    program.says("is live").await;
+    program.says("(build ").await;
     assert_eq!(program.tools("kit").await, ["echo"]);
 }

@@ -248,9 +248,9 @@ async fn no_call_fails_is_lost_or_is_carried_out_twice() {
     assert_eq!(answer["result"]["content"][0]["text"], json!([counted.to_string(), null]).to_string());
     let done = ended(&listening, &task).await;
     assert_eq!(done["result"]["status"], "completed", "{done}");
-    only_the_last_changes_a_list(&host, &mut messages).await;
     let status = host.status();
     assert_eq!(status["guests"][0]["calls"].as_object().unwrap().keys().collect::<Vec<_>>(), ["ok"], "{status}");
+    only_the_last_changes_a_list(&host, &mut messages).await;
 }
 
 /// The versions until now had the same lists, so that the first change that is heard of is the one that is made here.

@@ -1,6 +1,6 @@
 //! State that goes over to another version: all of it or nothing, and back when that is asked for.
 
-use super::{PATIENCE, config};
+use super::{PATIENCE, config, patched};
 use crate::support::component;
 use guesthouse::config::storage::{Kind, StorageConfig};
 use guesthouse::config::{Config, GuestConfig};
@@ -18,12 +18,9 @@ const MARK: &[u8] = b"state-guest-version-1";
 
 /// The guest in one of its versions.
 fn build(folder: &Path, version: u8) -> PathBuf {
-    let mut bytes = std::fs::read(component(STATE)).unwrap();
-    let places: Vec<usize> = bytes.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK).map(|(at, _)| at).collect();
-    assert!(!places.is_empty(), "the mark is gone from the guest");
-    for place in places {
-        bytes[place + MARK.len() - 1] = version;
-    }
+    let mut mark = MARK.to_vec();
+    *mark.last_mut().unwrap() = version;
+    let bytes = patched(&std::fs::read(component(STATE)).unwrap(), MARK, &mark);
     let file = folder.join(format!("version-{}.wasm", char::from(version)));
     std::fs::write(&file, bytes).unwrap();
     file
