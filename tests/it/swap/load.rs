@@ -4,7 +4,7 @@
 //! `SWAPS` and `SWAP_MS` say how many swaps there are and how far apart they begin; `just swaps` makes 200 in a minute, and prints how
 //! long calls took meanwhile.
 
-use super::{PATIENCE, config, hears, listener, other_build};
+use super::{PATIENCE, STATE, config, hears, listener, other_build};
 use crate::support::clients::{headers, last_message, post, serve};
 use crate::support::component;
 use guesthouse::config::{Config, GuestConfig};
@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-const STATE: &str = "tests/guests/state";
 const PATH: &str = "/mcp";
 /// Calls that answer before the first swap and between two.
 const CALLS_BETWEEN: usize = 16;
