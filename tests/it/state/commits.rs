@@ -107,9 +107,8 @@ async fn a_value_of_the_sdk_saves_itself_or_ends_the_call() {
     guest.config.grants.state = Some(true);
     let host = host(in_memory(), guest).await;
     let client = host.connect(None).unwrap();
-    let call = async |tool: &str, arguments: Value| {
-        client.request("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap()
-    };
+    let call =
+        async |tool: &str, arguments: Value| client.request("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap();
     let text = |answer: Value| answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
     assert_eq!(text(call("note", json!({ "text": "a" })).await), "a; 1 by all");
     assert_eq!(text(call("note", json!({ "text": "b" })).await), "a, b; 2 by all");

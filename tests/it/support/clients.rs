@@ -91,12 +91,13 @@ impl Client {
             Transport::Http => {
                 let guest = source(folder);
                 let path = format!("/mcp/{}", guest.name);
-                let (host, address) = serve(vec![guest], Config::default()).await;
+                let (host, address) = serve(vec![guest], crate::support::config()).await;
                 Link::Http { address, path, session: None, _host: Some(host) }
             }
             Transport::Stdio => {
                 let state = tempfile::tempdir().unwrap();
                 let mut child = Command::new(PROGRAM)
+                    .env("XDG_STATE_HOME", crate::support::state_home())
                     .env("XDG_STATE_HOME", state.path())
                     .args(["--log", "off", "run"])
                     .arg(component(folder))
@@ -109,7 +110,7 @@ impl Client {
                 Link::Stdio { input: child.stdin.take().unwrap(), output, _child: Box::new(child), _state: state }
             }
             Transport::Memory => {
-                let host = Host::start(Config::default(), vec![source(folder)]).await.unwrap();
+                let host = Host::start(crate::support::config(), vec![source(folder)]).await.unwrap();
                 Link::Memory { client: host.connect(None).unwrap(), _host: host }
             }
         };
