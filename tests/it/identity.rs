@@ -24,7 +24,7 @@ fn config(more: &str) -> Config {
                 format!("{{ name = \"{token}\", hash = \"{hash}\", principal = \"{principal}\", tenant = \"{tenant}\" }}")
             })
             .collect();
-    Config::parse(&format!("[auth]\nkind = \"tokens\"\ntokens = [{}]\n{more}", tokens.join(", "))).unwrap()
+    crate::support::in_memory(Config::parse(&format!("[auth]\nkind = \"tokens\"\ntokens = [{}]\n{more}", tokens.join(", "))).unwrap())
 }
 
 /// What a modern client with that token is answered, and with which status.
@@ -113,7 +113,11 @@ async fn one_principal_does_not_take_all_places_of_a_guest() {
 #[test]
 fn a_token_is_made_and_known_by_its_entry() {
     let made = || {
-        let output = Command::new(PROGRAM).args(["token", "alice-laptop", "--principal", "alice", "--tenant", "acme"]).output().unwrap();
+        let output = Command::new(PROGRAM)
+            .env("XDG_STATE_HOME", crate::support::state_home())
+            .args(["token", "alice-laptop", "--principal", "alice", "--tenant", "acme"])
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
         let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         let (token, entry) = said.trim_end().split_once('\n').map(|(token, entry)| (token.to_owned(), entry.to_owned())).unwrap();
@@ -128,6 +132,6 @@ fn a_token_is_made_and_known_by_its_entry() {
     let identity = identify(&token).unwrap();
     assert_eq!((identity.principal.as_deref(), identity.tenant.as_deref()), (Some("alice"), Some("acme")));
     assert!(identify(&other).is_err());
-    let refused = Command::new(PROGRAM).args(["token", ""]).output().unwrap();
+    let refused = Command::new(PROGRAM).env("XDG_STATE_HOME", crate::support::state_home()).args(["token", ""]).output().unwrap();
     assert!(!refused.status.success() && refused.stdout.is_empty(), "{refused:?}");
 }
