@@ -2,6 +2,7 @@
 
 mod admin;
 mod apps;
+mod cancel;
 mod changes;
 mod cli;
 mod dispatch;
@@ -13,6 +14,7 @@ mod fuzz_seeds;
 mod grants;
 mod http;
 mod identity;
+mod instances;
 mod limits;
 mod matrix;
 mod questions;
@@ -20,5 +22,6 @@ mod rules;
 mod samples;
 mod state;
 mod support;
+mod swap;
 mod tasks;
 mod tidy;

@@ -3,6 +3,7 @@
 mod buckets;
 mod commits;
 mod crash;
+mod restart;
 
 use crate::support::clients::{Client, Era, Transport, serve, source};
 use guesthouse::config::storage::{Kind, StorageConfig};

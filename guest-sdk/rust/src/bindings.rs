@@ -6,6 +6,9 @@ pub mod completion;
 pub mod handoff;
 #[rustfmt::skip]
 pub mod imports;
+#[cfg(feature = "state")]
+#[rustfmt::skip]
+pub mod keyvalue;
 #[rustfmt::skip]
 pub mod lifecycle;
 #[rustfmt::skip]

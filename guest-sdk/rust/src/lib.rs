@@ -46,6 +46,8 @@ mod prompt;
 mod resource;
 pub mod schema;
 mod server;
+#[cfg(feature = "state")]
+pub mod state;
 mod template;
 pub mod testing;
 mod tool;
@@ -64,6 +66,8 @@ pub use prompt::{Message, Prompt, PromptReturn};
 pub use resource::ResourceReturn;
 pub use schema::Schema;
 pub use server::{Completion, Handoff, Migration, Prompts, Resources, Server, Subscriptions, Tasks, Tools};
+#[cfg(feature = "state")]
+pub use state::{Bucket, State};
 pub use tool::{Content, TaskId, ToolResult, ToolReturn};
 
 pub use serde;

@@ -17,9 +17,17 @@ pub fn start<S: Server>(config: &str) -> Result<S, String> {
     S::init(config)
 }
 
-/// Calls a tool that is expected to finish; an outcome of another kind is an error that shows it.
+/// Calls a tool that is expected to finish; an outcome of another kind is an error that shows it. State that the call wrote
+/// is kept for later calls on this thread if it finished, and forgotten if it did not, as a host does it.
 pub fn call(server: &impl Tools, name: &str, arguments: &str) -> Result<Called, String> {
-    match server.call_tool(name, arguments) {
+    #[cfg(all(feature = "state", not(target_family = "wasm")))]
+    let before = crate::state::stand_in::snapshot();
+    let outcome = server.call_tool(name, arguments);
+    #[cfg(all(feature = "state", not(target_family = "wasm")))]
+    if !matches!(&outcome, Ok(ToolOutcome::Complete(result)) if !result.is_error) && !matches!(outcome, Ok(ToolOutcome::Task(_))) {
+        crate::state::stand_in::restore(before);
+    }
+    match outcome {
         Ok(ToolOutcome::Complete(result)) => Ok(Called(result)),
         other => Err(format!("{other:?}")),
     }

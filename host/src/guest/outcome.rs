@@ -30,20 +30,21 @@ macro_rules! descriptions {
     };
 }
 
-descriptions!(
-    lifecycle::ServerInfo,
-    tools::ToolPage,
-    resources::ResourcePage,
-    resources::TemplatePage,
-    prompts::PromptPage,
-    // What `save` answers: the instance's memory.
-    Vec<u8>
-);
+descriptions!(lifecycle::ServerInfo, tools::ToolPage, resources::ResourcePage, resources::TemplatePage, prompts::PromptPage);
 
 impl Outcome for tools::ToolOutcome {
     fn is_complete(&self) -> bool {
         match self {
             tools::ToolOutcome::Complete(_) | tools::ToolOutcome::Task(_) => true,
+            tools::ToolOutcome::InputRequired(_) => false,
+        }
+    }
+
+    /// A result that says that the tool failed is how its errors look to a model: they leave no trace either.
+    fn keeps_writes(&self) -> bool {
+        match self {
+            tools::ToolOutcome::Complete(result) => !result.is_error,
+            tools::ToolOutcome::Task(_) => true,
             tools::ToolOutcome::InputRequired(_) => false,
         }
     }

@@ -273,3 +273,6 @@ impl Store for KeptStore {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ async fn a_callback_that_does_not_return_ok_leaves_no_trace() {
     guest.config.limits.wall = Span(1_000);
     let host = host(in_memory(), guest).await;
     let set = json!([{ "bucket": "guest", "do": "set", "key": "a", "value": "1" }, { "bucket": "principal", "do": "count", "key": "n" }]);
-    for end in ["error", "trap", "ask", "loop"] {
+    for end in ["error", "failed", "trap", "ask", "loop"] {
         let answer = run_to(&host, set.clone(), end).await;
         let asks = answer["result"]["resultType"] == "input_required";
         assert!(answer.get("error").is_some() || answer["result"]["isError"] == true || asks, "{end}: {answer}");
@@ -99,4 +99,20 @@ async fn a_storage_that_cannot_be_opened_is_said_at_the_start_where_it_is_needed
     assert!(said.contains("in/the") && said.contains("[storage]"), "{said}");
     // Who saves nothing needs no place for it.
     Host::start(in_file(&path), vec![source("tests/guests/echo")]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_value_of_the_sdk_saves_itself_or_ends_the_call() {
+    let mut guest = source("tests/guests/notes");
+    guest.config.grants.state = Some(true);
+    let host = host(in_memory(), guest).await;
+    let client = host.connect(None).unwrap();
+    let call =
+        async |tool: &str, arguments: Value| client.request("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap();
+    let text = |answer: Value| answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    assert_eq!(text(call("note", json!({ "text": "a" })).await), "a; 1 by all");
+    assert_eq!(text(call("note", json!({ "text": "b" })).await), "a, b; 2 by all");
+    assert_eq!(call("flood", json!({})).await["error"]["data"]["type"], "handler_crash");
+    assert_eq!(text(call("note", json!({ "text": "c" })).await), "a, b, c; 3 by all");
+    assert_eq!(text(call("keys", json!({})).await), "count, notes");
 }

@@ -14,6 +14,9 @@ const VERSION: &str = "0.1.0";
 const IMPORTS: [&str; 3] = ["types", "context", "changes"];
 const EXPORTS: [&str; 9] = ["lifecycle", "tools", "resources", "subscriptions", "prompts", "completion", "tasks", "migration", "handoff"];
 
+/// What guests with the feature `state` import, too.
+const KEYVALUE: &str = "import wasi:keyvalue/store@0.2.0-draft; import wasi:keyvalue/atomics@0.2.0-draft;";
+
 const WITHOUT_TYPES: [&str; 2] = ["migration", "handoff"];
 
 fn main() -> anyhow::Result<()> {
@@ -29,6 +32,7 @@ fn generate() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let wit = sdk.join("../../wit");
     let imports: String = IMPORTS.map(|name| format!("import guesthouse:mcp/{name}@{VERSION};")).concat();
     let mut files = vec![("imports", bindings(&wit, "imports", &imports, false)?)];
+    files.push(("keyvalue", bindings(&wit, "keyvalue", KEYVALUE, false)?));
     for name in EXPORTS {
         files.push((name, bindings(&wit, name, &format!("export guesthouse:mcp/{name}@{VERSION};"), true)?));
     }

@@ -1115,7 +1115,8 @@ pub mod guesthouse {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// On the wire when it returns.
+            /// On the wire when it returns. A host may limit how many are sent, and how fast: the newest of the others is then sent
+            /// when the callback ends, before its result.
             #[allow(async_fn_in_trait)]
             pub fn report_progress(
                 progress: f64,

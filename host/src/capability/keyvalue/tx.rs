@@ -36,6 +36,8 @@ pub(crate) struct Tx {
     pages: Vec<(Space, String)>,
     /// How often the storage was looked into: what one look saw is whole by itself.
     looks: usize,
+    /// Two looks at the same did not see the same, which was never true at one moment, whatever it may be at the end.
+    torn: bool,
 }
 
 /// What was done in one space.
@@ -58,20 +60,21 @@ impl Tx {
             usage: None,
             pages: Vec::new(),
             looks: 0,
+            torn: false,
         }
     }
 
     /// The values of some keys, the callback's own writes included.
     pub(crate) async fn get(&mut self, backend: &dyn Backend, space: &Space, keys: Vec<String>) -> Result<Vec<Option<Bytes>>, Refused> {
+        let mut torn = false;
         let touched = self.touch(space, &keys)?;
         let unwritten: Vec<String> = keys.iter().filter(|key| !touched.writes.contains_key(*key)).cloned().collect();
         let mut found = BTreeMap::new();
         if !unwritten.is_empty() {
             let records = backend.get(space.clone(), unwritten.clone()).await?;
             for (key, record) in unwritten.into_iter().zip(records) {
-                // What was seen first counts: were it another one now, the commit is to notice.
                 let seen = record.as_ref().map(|record| (record.revision, record.value.len()));
-                touched.seen.entry(key.clone()).or_insert(seen);
+                torn |= *touched.seen.entry(key.clone()).or_insert(seen) != seen;
                 found.insert(key, record.map(|record| record.value));
             }
         }
@@ -80,6 +83,7 @@ impl Tx {
         if !found.is_empty() {
             self.looks = self.looks.saturating_add(1);
         }
+        self.torn |= torn;
         let bytes = values.iter().flatten().map(Bytes::len).fold(0, usize::saturating_add);
         if keys.len() > 1 && bytes > BATCH_BYTES_MAX {
             return Err(Refused::Other(format!("these values have {bytes} bytes, and one batch hands over at most {BATCH_BYTES_MAX}")));
@@ -139,7 +143,7 @@ impl Tx {
         let page = backend.keys(space.clone(), after.clone(), PAGE_LEN).await?;
         self.looks = self.looks.saturating_add(1);
         let touched = self.spaces.entry(space.clone()).or_default();
-        touched.listed.get_or_insert(page.revision);
+        self.torn |= *touched.listed.get_or_insert(page.revision) != page.revision;
         let last = page.keys.last().filter(|_| page.more).cloned();
         let mut keys: std::collections::BTreeSet<String> = page.keys.into_iter().collect();
         let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -190,6 +194,9 @@ impl Tx {
     pub(crate) async fn commit(self) -> Result<(), CommitError> {
         if !self.has_writes() && self.looks <= 1 {
             return Ok(());
+        }
+        if self.torn {
+            return Err(CommitError::Conflict);
         }
         let parts = self.spaces.into_iter().map(|(space, touched)| Part {
             seen: touched.seen.into_iter().map(|(key, seen)| (key, seen.map(|(revision, _)| revision))).collect(),

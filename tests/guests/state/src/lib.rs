@@ -17,7 +17,7 @@ wit_bindgen::generate!({
 });
 
 use exports::guesthouse::mcp::lifecycle::{Guest as Lifecycle, ServerInfo};
-use exports::guesthouse::mcp::tools::{Guest as Tools, TaskSupport, Tool, ToolOutcome, ToolPage};
+use exports::guesthouse::mcp::tools::{Guest as Tools, TaskSupport, Tool, ToolAnnotations, ToolOutcome, ToolPage};
 use guesthouse::mcp::types::{Asked, Content, Error, InputRequired, Question, TextContent, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -69,6 +69,8 @@ enum End {
     #[default]
     Ok,
     Error,
+    /// A result that says that the tool failed.
+    Failed,
     Trap,
     Ask,
     Loop,
@@ -124,7 +126,19 @@ impl Tools for State {
             meta: None,
             more: None,
         };
-        let tools = vec![tool("run", saw.to_string()), tool("init-saw", "what `init` saw".into())];
+        let task = |name: &str, idempotent| Tool {
+            annotations: Some(ToolAnnotations {
+                title: None,
+                read_only: None,
+                destructive: None,
+                idempotent: Some(idempotent),
+                open_world: None,
+            }),
+            task_support: TaskSupport::Required,
+            ..tool(name, "ends when the key `ready` is there".into())
+        };
+        let tools =
+            vec![tool("run", saw.to_string()), tool("init-saw", "what `init` saw".into()), task("wait", true), task("wait-once", false)];
         Ok(ToolPage { tools, next: None, cache: None })
     }
 
@@ -132,10 +146,18 @@ impl Tools for State {
         if name == "init-saw" {
             return Ok(text(CONFIG.with_borrow(|(_, saw)| saw.to_string())));
         }
+        if name.starts_with("wait") {
+            while run(&[Step { bucket: "guest".into(), act: Act::Get { key: "ready".into() } }]) == json!([null]) {}
+            return Ok(text("it is ready".into()));
+        }
         let script: Script = serde_json::from_str(&arguments).map_err(|error| Error::InvalidParams(error.to_string()))?;
         let saw = run(&script.steps).to_string();
         match script.end {
             End::Ok => Ok(text(saw)),
+            End::Failed => match text(saw) {
+                ToolOutcome::Complete(result) => Ok(ToolOutcome::Complete(ToolResult { is_error: true, ..result })),
+                other => Ok(other),
+            },
             End::Error => Err(Error::Internal(saw)),
             End::Trap => panic!("as told"),
             End::Ask => {

@@ -95,6 +95,8 @@ async fn content(backend: &dyn Backend) -> BTreeMap<String, String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Callbacks that run mixed up, each commit of which is as if the callback had run alone at that moment.
     #[test]
     fn commits_are_as_if_callbacks_ran_one_after_the_other(
@@ -255,6 +257,27 @@ async fn what_init_wrote_is_dropped_and_what_it_read_still_counts() {
     other.commit().await.unwrap();
     assert_eq!(tx.commit().await, Err(CommitError::Conflict));
     assert_eq!(content(backend).await.into_keys().collect::<Vec<_>>(), ["setting"]);
+}
+
+#[tokio::test]
+async fn what_was_never_true_at_one_moment_conflicts_though_it_is_as_before() {
+    for lists in [false, true] {
+        let shelf = roomy();
+        let backend = shelf.storage.open().await.unwrap();
+        let mut tx = Tx::new(&shelf);
+        let look = async |tx: &mut Tx| match lists {
+            true => tx.list(backend, &space(), None).await.unwrap().0.len(),
+            false => tx.get(backend, &space(), vec!["a".into()]).await.unwrap().iter().flatten().count(),
+        };
+        assert_eq!(look(&mut tx).await, 0);
+        for (value, seen) in [(Some("1".into()), 1), (None, 0)] {
+            let mut other = Tx::new(&shelf);
+            other.write(backend, &space(), "a".into(), value).await.unwrap();
+            other.commit().await.unwrap();
+            assert_eq!(look(&mut tx).await, seen);
+        }
+        assert_eq!(tx.commit().await, Err(CommitError::Conflict), "{lists}");
+    }
 }
 
 #[tokio::test]
