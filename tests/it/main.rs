@@ -9,6 +9,7 @@ mod dispatch;
 mod faults;
 mod files;
 mod folders;
+mod forge;
 mod fuzz_seeds;
 mod grants;
 mod http;
