@@ -24,6 +24,10 @@ conformance:
 clients:
     tests/clients/run
 
+# Whether the process grows: 200,000 calls, 2,000 loads and unloads of guests.
+soak calls="200000" loads="2000":
+    SOAK_CALLS={{calls}} SOAK_LOADS={{loads}} cargo test -p guesthouse --test soak -- --nocapture
+
 # One fuzz target for so many seconds; the targets are the files of host/protocol/fuzz/fuzz_targets.
 fuzz target seconds="600":
     host/protocol/fuzz/run {{target}} {{seconds}}

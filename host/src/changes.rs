@@ -80,6 +80,8 @@ pub struct Hub {
     state: Mutex<State>,
     /// Some watched resource has lost its last watcher.
     lost: Notify,
+    /// Some session is over.
+    over: Notify,
 }
 
 #[derive(Default)]
@@ -92,6 +94,8 @@ struct State {
     followed: HashMap<Arc<str>, HashSet<u64>>,
     /// Resources that have lost their last watcher, of which their guest has not been told yet.
     unsettled: HashSet<Watched>,
+    /// Sessions that are over, of which nobody has been told yet.
+    ended: Vec<Arc<str>>,
 }
 
 struct Entry {
@@ -114,13 +118,15 @@ struct Watch {
 pub struct Listener {
     hub: Arc<Hub>,
     id: u64,
+    /// How the session is called whose listener this is.
+    session: Option<Arc<str>>,
     queue: Arc<Queue>,
 }
 
 impl Hub {
     /// A hub without listeners.
     pub fn new(limits: HubLimits) -> Arc<Self> {
-        Arc::new(Self { limits, state: Mutex::default(), lost: Notify::new() })
+        Arc::new(Self { limits, state: Mutex::default(), lost: Notify::new(), over: Notify::new() })
     }
 
     /// A subscription, which is over as soon as too much waits for it; `None` if there are too many.
@@ -153,7 +159,7 @@ impl Hub {
             following: HashSet::new(),
         };
         state.listeners.insert(id, entry);
-        Listener { hub: self.clone(), id, queue }
+        Listener { hub: self.clone(), id, session: None, queue }
     }
 
     /// Tells everybody who wants to hear it what a guest announced.
@@ -217,6 +223,17 @@ impl Hub {
         }
     }
 
+    /// Waits until sessions are over, and says which. Those that are told have nobody who listens or calls for them any more.
+    pub async fn sessions_over(&self) -> Vec<Arc<str>> {
+        loop {
+            let ended = std::mem::take(&mut self.lock().ended);
+            if !ended.is_empty() {
+                return ended;
+            }
+            self.over.notified().await;
+        }
+    }
+
     /// Waits until resources have lost their last watcher, and takes them.
     pub async fn lost(&self) -> Vec<Watched> {
         loop {
@@ -226,6 +243,11 @@ impl Hub {
             }
             self.lost.notified().await;
         }
+    }
+
+    /// The resources of a guest that somebody watches.
+    pub fn watched_of(&self, guest: &str) -> Vec<Arc<str>> {
+        self.lock().watches.keys().filter(|watched| *watched.guest == *guest).map(|watched| watched.uri.clone()).collect()
     }
 
     /// Listeners and watched resources at the moment.
@@ -269,6 +291,12 @@ impl State {
 }
 
 impl Listener {
+    /// The same as the listener of a session of that name, whose end is the listener's.
+    pub fn of_session(mut self, name: Option<Arc<str>>) -> Self {
+        self.session = name;
+        self
+    }
+
     /// The next change; `None` once the subscription is over, since too much waited for it.
     pub async fn next(&self) -> Option<Event> {
         poll_fn(|context| self.poll_next(context)).await
@@ -334,6 +362,10 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let mut state = self.hub.lock();
+        if let Some(session) = self.session.take() {
+            state.ended.push(session);
+            self.hub.over.notify_one();
+        }
         let Some(entry) = state.listeners.remove(&self.id) else { return };
         if entry.is_subscription {
             state.subscriptions = state.subscriptions.saturating_sub(1);

@@ -5,11 +5,14 @@
 mod add;
 mod build;
 mod call;
+mod follow;
 mod grants;
 mod inspect;
+mod manage;
 mod remove;
 mod run;
 mod serve;
+mod socket;
 mod status;
 mod token;
 mod up;
@@ -52,6 +55,10 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Tell how a running host and its guests are.
     Status(status::Status),
+    /// Put another version of a guest in force on a running host.
+    Swap(manage::Swap),
+    /// Go back to the version of a guest that a running host served before.
+    Rollback(manage::Rollback),
     /// Call one tool of a component and print the result.
     Call(call::Call),
     /// Make a bearer token for a caller, and the entry by which the host knows it.
@@ -59,7 +66,7 @@ enum Command {
 }
 
 /// Keys of `[server]` that can be given as flags.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct ServerFlags {
     /// Address and port to listen on.
     #[arg(long, value_name = "ADDR:PORT")]
@@ -117,6 +124,8 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Remove(command) => command.run(),
         Command::Inspect(command) => block_on(command.run()),
         Command::Status(command) => block_on(command.run()),
+        Command::Swap(command) => block_on(command.run()),
+        Command::Rollback(command) => block_on(command.run()),
         Command::Call(command) => block_on(command.run()),
     }
 }

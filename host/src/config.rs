@@ -15,9 +15,11 @@ pub mod paths;
 pub mod seal;
 pub mod storage;
 pub mod streams;
+pub mod swap;
 pub mod tasks;
 pub mod units;
 
+use crate::guest::KEPT_INSTANCES_MAX;
 use admin::AdminConfig;
 use anyhow::{Context, Result, anyhow, bail};
 use grants::{Grants, InstancePolicy, Secrets};
@@ -54,6 +56,8 @@ pub struct Config {
     pub storage: storage::StorageConfig,
     /// How the host is watched.
     pub admin: AdminConfig,
+    /// What is kept of old versions of guests.
+    pub swap: swap::SwapConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
 }
@@ -177,6 +181,8 @@ pub struct Limits {
     pub question_rounds: u32,
     /// Most calls of one peer that wait for answers at the same time, in the handshake era.
     pub questions_per_peer: usize,
+    /// Most instances that are kept between calls, of all guests together.
+    pub instances: usize,
     /// How long calls in flight may take to finish once the host is asked to stop.
     pub stop_time: Span,
 }
@@ -206,13 +212,14 @@ impl Default for Limits {
             question_time: Span(600_000),
             question_rounds: 8,
             questions_per_peer: 64,
+            instances: KEPT_INSTANCES_MAX,
             stop_time: Span(10_000),
         }
     }
 }
 
 /// Table `[guest.<name>]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuestConfig {
     /// The component, relative to the configuration file. `up` and `run` know it already.
@@ -232,6 +239,12 @@ pub struct GuestConfig {
 }
 
 impl Config {
+    /// Whether anything but the guests' tables is another than in `other`.
+    pub fn differs_beside_guests(&self, other: &Config) -> bool {
+        let rest = |config: &Config| format!("{:?}", Config { guest: IndexMap::new(), ..config.clone() });
+        rest(self) != rest(other)
+    }
+
     /// Reads a configuration file. Paths of guests in it are made relative to the file's folder.
     pub fn read(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the configuration `{}`", file.display()))?;
@@ -248,6 +261,7 @@ impl Config {
         config.http.resolve_paths(folder);
         config.storage.resolve_paths(folder);
         config.admin.resolve_paths(folder);
+        config.swap.resolve_paths(folder);
         Ok(config)
     }
 
@@ -276,6 +290,7 @@ impl Config {
         config.tasks.check()?;
         config.storage.check()?;
         config.admin.check()?;
+        config.swap.check()?;
         Ok(config)
     }
 }

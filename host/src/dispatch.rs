@@ -20,7 +20,7 @@ pub use frame::{Backlog, Frame, FrameSender, Share};
 #[cfg(test)]
 pub(crate) use listen::pass_on;
 
-use crate::changes::{Hub, Listener};
+use crate::changes::{Hub, Listener, Lists};
 use crate::config::Config;
 use crate::convert;
 use crate::guest;
@@ -114,6 +114,21 @@ impl Dispatcher {
         self.news.registry.load().view(endpoint).cloned()
     }
 
+    /// Puts another version of a guest in force; see [`News::swap`].
+    pub(crate) fn swap(&self, guest: Arc<Loaded>) -> anyhow::Result<Option<Arc<Loaded>>> {
+        self.news.swap(guest)
+    }
+
+    /// Takes a guest out.
+    pub(crate) fn remove(&self, name: &str) -> anyhow::Result<Option<Arc<Loaded>>> {
+        self.news.remove(name)
+    }
+
+    /// Tells listeners what became of a guest.
+    pub(crate) fn tell_swapped(&self, guest: &Arc<str>, differ: Lists) {
+        self.news.tell_swapped(guest, differ);
+    }
+
     /// Tasks that are worked on now.
     pub fn tasks_running(&self) -> usize {
         self.desk.tasks.running()
@@ -168,7 +183,12 @@ impl Dispatcher {
             }
             Request::Subscribe { uri } => scope.subscribe(line.session.as_deref(), &uri).await,
             Request::Unsubscribe { uri } => scope.unsubscribe(line.session.as_deref(), &uri),
-            Request::Listen(wanted) => scope.listen(&context, wanted, line).await,
+            Request::Listen(wanted) => {
+                let subscription = scope.open_subscription(&context, wanted, &line).await?;
+                // It lasts, and must not keep old versions of guests.
+                drop(view);
+                subscription.run(&line, self.listen_time).await
+            }
             Request::GetTask { id } => scope.get_task(context, &id).await,
             Request::UpdateTask { id, answers } => scope.update_task(context, &id, &answers).await,
             Request::CancelTask { id } => scope.cancel_task(context, &id).await,

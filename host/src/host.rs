@@ -1,36 +1,33 @@
 //! The host: loads guests, puts the dispatcher together, and hands it to the transports.
 
+pub(crate) mod loader;
+mod settings;
 mod status;
 mod stored;
 
-use crate::audit::{Audit, Event, Journal, Refusals, What};
+use crate::audit::{Audit, Journal, Refusals};
 use crate::auth::{Authenticator, authenticator};
-use crate::capability::http::Http;
-use crate::capability::keyvalue::{self, Shelf};
+use crate::capability::keyvalue;
 use crate::config::admin::{AdminConfig, AuditTo};
-use crate::config::auth::AuthConfig;
-use crate::config::{Config, GuestConfig, GuestLimits, http, paths};
+use crate::config::{Config, GuestConfig, paths};
 use crate::dispatch::Dispatcher;
-use crate::guest::{CallLimits, CodeCache, EngineLimits, Engines, Room, Settings, clean};
+use crate::guest::{CodeCache, EngineLimits, Engines};
 use crate::identity::Departures;
-use crate::network::{Network, SystemResolver};
 use crate::principals::Requests;
-use crate::registry::{Endpoint, Loaded, Registry, load};
-use crate::storage::{Quota, Storage};
+use crate::registry::{Endpoint, Loaded, Registry};
+use crate::storage::Storage;
+use crate::swap::{self, Component, Swapped, Swaps};
 use crate::telemetry::Telemetry;
 use crate::transport;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
+use loader::{Loader, Served};
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use tokio::task::JoinSet;
 
 /// Compiled code that is kept on disk; the oldest goes first.
 const CODE_CACHE_BYTES_MAX: u64 = 2 << 30;
-
-/// Longest reason why a guest is not served; it may quote the guest.
-const ERROR_BYTES_MAX: usize = 4 << 10;
 
 /// A component to be served, and how.
 #[derive(Clone, Debug)]
@@ -63,19 +60,19 @@ pub struct Shared {
     /// Runs the calls.
     pub dispatcher: Dispatcher,
     /// As it was when the host started.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// The requests in flight, over all connections.
     pub requests: Requests,
     /// Tells who calls over HTTP, where callers have to prove it.
     pub auth: Option<Box<dyn Authenticator>>,
-    /// What is counted.
-    pub telemetry: Telemetry,
+    /// What loads guests.
+    pub(crate) loader: Loader,
+    /// The versions of guests, and what becomes of them.
+    pub(crate) swaps: Swaps,
     /// Told when sessions are over.
     pub(crate) departures: Departures,
-    /// Where uses, refusals and failures are noted.
-    pub audit: Audit,
     /// Why guests that were asked for are not served, by name.
-    not_served: Vec<(String, String)>,
+    pub(crate) not_served: Mutex<Vec<(String, String)>>,
     started: Instant,
 }
 
@@ -83,24 +80,26 @@ impl Host {
     /// Loads the guests and puts them together. A guest that cannot be loaded is reported and left out; it is an error only
     /// if none is left.
     pub async fn start(config: Config, guests: Vec<GuestSource>) -> Result<Self> {
-        let engines = Engines::new(EngineLimits::default()).context("cannot start the WebAssembly engines")?;
+        let engines = Engines::new(EngineLimits { kept_instances: config.limits.instances, ..EngineLimits::default() })
+            .context("cannot start the WebAssembly engines")?;
         let cache = code_cache();
         let started_with = guests.len();
-        let (telemetry, audit) = (Telemetry::default(), trail(&config)?);
-        let (storage, departures) = (Storage::new(&config.storage), Departures::default());
-        let sessions = keyvalue::Sessions::new(&storage, &departures);
-        let network = network(&config, &guests)?;
-        let loading = Loading {
-            engines: &engines,
-            cache: cache.as_ref(),
-            config: &config,
-            telemetry: &telemetry,
-            audit: &audit,
-            storage: &storage,
-            sessions: &sessions,
-            network: network.as_ref(),
+        let config = Arc::new(config);
+        let departures = Departures::default();
+        let storage = Storage::new(&config.storage);
+        let loader = Loader {
+            engines,
+            cache,
+            telemetry: Telemetry::default(),
+            audit: trail(&config)?,
+            sessions: keyvalue::Sessions::new(&storage, &departures),
+            network: Arc::default(),
+            storage: storage.clone(),
+            config: config.clone(),
+            commit_locks: Arc::default(),
         };
-        let Served { loaded, not_served } = loading.all(guests).await?;
+        let swaps = Swaps::new(&config, guests.clone());
+        let Served { loaded, not_served } = loader.all(swaps.active(guests)).await?;
         stored::open_if_needed(&storage, &loaded, &config).await?;
         let registry = Registry::new(&config, loaded, started_with)?;
         let tasks = stored::tasks(&registry, &storage, &config).await?;
@@ -108,7 +107,8 @@ impl Host {
         let dispatcher = Dispatcher::new(registry, config.seal.sealer()?, &config, tasks, &storage);
         let (requests, auth) = (Requests::of(&config), authenticator(&config.auth));
         let started = Instant::now();
-        let shared = Arc::new(Shared { dispatcher, config, requests, auth, telemetry, departures, audit, not_served, started });
+        let shared =
+            Arc::new(Shared { dispatcher, config, requests, auth, loader, swaps, departures, not_served: Mutex::new(not_served), started });
         status::observe(&shared);
         Ok(Self { shared })
     }
@@ -120,12 +120,42 @@ impl Host {
 
     /// What is counted.
     pub fn telemetry(&self) -> &Telemetry {
-        &self.shared.telemetry
+        &self.shared.loader.telemetry
     }
 
     /// How the host and its guests are, as `guesthouse status` shows it.
     pub fn status(&self) -> serde_json::Value {
         status::of(&self.shared)
+    }
+
+    /// Puts another version of a guest in force, if it passes the gate; else nothing has changed, and the error says why.
+    pub async fn swap(&self, guest: &str, component: Component) -> Result<Swapped> {
+        swap::swap(&self.shared, guest, component).await
+    }
+
+    /// Serves a guest by another configuration or from another file, or a guest that is new.
+    pub async fn configure(&self, guest: GuestSource) -> Result<Swapped> {
+        swap::configure(&self.shared, guest).await
+    }
+
+    /// Serves a guest no more.
+    pub async fn remove(&self, guest: &str) -> Result<()> {
+        swap::remove(&self.shared, guest).await
+    }
+
+    /// Whether a guest of that name is served.
+    pub fn serves(&self, guest: &str) -> bool {
+        self.shared.dispatcher.registry().guest(guest).is_some()
+    }
+
+    /// Whether a file holds another component than the one that is served. One that cannot be read is another one.
+    pub async fn is_other(&self, guest: &str, file: &Path) -> bool {
+        swap::is_other(&self.shared, guest, file).await
+    }
+
+    /// Keeps the components that are served, so that there is a way back to them.
+    pub async fn keep_versions(&self) {
+        swap::keep_all(&self.shared).await;
     }
 
     /// What is served, by name.
@@ -191,143 +221,6 @@ fn trail(config: &Config) -> Result<Audit> {
         AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),
         AuditTo::File(file) => log.and(Arc::new(Journal::open(&file)?)),
     })
-}
-
-/// What loading guests takes.
-struct Loading<'a> {
-    engines: &'a Engines,
-    cache: Option<&'a CodeCache>,
-    config: &'a Config,
-    telemetry: &'a Telemetry,
-    audit: &'a Audit,
-    storage: &'a Storage,
-    sessions: &'a keyvalue::Sessions,
-    /// There if some guest may send requests.
-    network: Option<&'a Network>,
-}
-
-/// What came of it.
-struct Served {
-    loaded: Vec<Arc<Loaded>>,
-    /// The others: name and reason.
-    not_served: Vec<(String, String)>,
-}
-
-impl Loading<'_> {
-    /// Loads all guests side by side, since each may have to be compiled.
-    async fn all(&self, guests: Vec<GuestSource>) -> Result<Served> {
-        let total = guests.len();
-        let mut loading = JoinSet::new();
-        for guest in guests {
-            let settings = self.settings(&guest)?;
-            let (engines, limits) = (self.engines.clone(), self.config.limits.clone());
-            loading.spawn(async move {
-                let loaded = load::load(&engines, &guest.file, &guest.config, settings, &limits).await;
-                loaded.with_context(|| format!("guest `{}`", guest.name)).map_err(|error| (guest.name, error))
-            });
-        }
-        let mut served = Served { loaded: Vec::new(), not_served: Vec::new() };
-        while let Some(outcome) = loading.join_next().await {
-            match outcome.context("loading a guest stopped unexpectedly")? {
-                Ok(guest) => {
-                    self.note(What::Loaded, &guest.name, guest.version.digest());
-                    served.loaded.push(Arc::new(guest));
-                }
-                Err((name, error)) => {
-                    let reason = clean(&format!("{error:#}"), ERROR_BYTES_MAX);
-                    self.note(What::Unloaded, &name, &reason);
-                    served.not_served.push((name, reason));
-                }
-            }
-        }
-        if served.loaded.is_empty() {
-            let reasons: Vec<&str> = served.not_served.iter().map(|(_, reason)| reason.as_str()).collect();
-            return Err(anyhow!("no guest could be loaded: {}", reasons.join("; ")));
-        }
-        for (_, reason) in &served.not_served {
-            tracing::error!("a guest is not served ({} of {total} are): {reason}", served.loaded.len());
-        }
-        Ok(served)
-    }
-
-    fn shelf(&self, limits: &GuestLimits) -> Shelf {
-        Shelf {
-            storage: self.storage.clone(),
-            quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
-            value_bytes: usize::try_from(limits.value.0).unwrap_or(usize::MAX),
-            sessions: self.sessions.clone(),
-        }
-    }
-
-    fn note(&self, what: What, guest: &str, value: &str) {
-        self.audit.record(&Event { what, guest, subject: "version", value, principal: None });
-    }
-
-    fn settings(&self, guest: &GuestSource) -> Result<Settings> {
-        let config_json = serde_json::to_string(&guest.config.config)
-            .with_context(|| format!("the table `config` of guest `{}` cannot be written as JSON", guest.name))?;
-        let limits = call_limits(&guest.config.limits, &self.config.auth);
-        let http = self.network.map(|network| outgoing(guest, network, &limits)).transpose()?.flatten();
-        Ok(Settings {
-            name: guest.name.clone(),
-            config_json,
-            limits,
-            grants: guest.config.grants.clone(),
-            room: Room {
-                audit: self.audit.clone(),
-                env: guest.config.grants.environment().with_context(|| format!("guest `{}`", guest.name))?,
-                http,
-                state: Some(self.shelf(&guest.config.limits)),
-                ..Room::default()
-            },
-            figures: self.telemetry.of_guest(&guest.name),
-            cache: self.cache.cloned(),
-        })
-    }
-}
-
-/// What guests' HTTP requests go out through, if any guest may send some.
-fn network(config: &Config, guests: &[GuestSource]) -> Result<Option<Network>> {
-    if guests.iter().all(|guest| guest.config.grants.http.is_empty()) {
-        return Ok(None);
-    }
-    let resolver = Arc::new(SystemResolver::default());
-    let network = Network::new(resolver, config.http.trust()?, config.http.proxies()?, tokio::runtime::Handle::current());
-    Ok(Some(network))
-}
-
-/// Where a guest's requests may go, and what is added to them.
-fn outgoing(guest: &GuestSource, network: &Network, limits: &CallLimits) -> Result<Option<Arc<Http>>> {
-    let patterns = http::patterns(&guest.name, &guest.config)?;
-    if patterns.is_empty() {
-        return Ok(None);
-    }
-    let secrets = http::secrets(&guest.name, &guest.config)?;
-    Ok(Some(Arc::new(Http::new(network, patterns, secrets, limits))))
-}
-
-fn call_limits(limits: &GuestLimits, auth: &AuthConfig) -> CallLimits {
-    let bytes = |size: crate::config::units::Size| usize::try_from(size.0).unwrap_or(usize::MAX);
-    CallLimits {
-        wall_ms: limits.wall.0,
-        task_wall_ms: limits.task.0,
-        cpu_ms: limits.cpu.0,
-        memory_bytes: bytes(limits.memory),
-        table_elements: limits.table,
-        output_bytes: bytes(limits.output),
-        log_lines: limits.logs,
-        progress: limits.progress,
-        concurrency: limits.concurrency,
-        requests: limits.requests,
-        requests_at_once: limits.requests_at_once,
-        request_wall_ms: limits.request_wall.0,
-        request_connect_ms: limits.request_connect.0,
-        request_bytes: bytes(limits.request),
-        response_bytes: bytes(limits.response),
-        response_header_bytes: bytes(limits.response_headers),
-        per_principal: auth.cap(limits.concurrency, limits.per_principal),
-        ..CallLimits::default()
-    }
 }
 
 fn offers(guest: &Loaded) -> String {

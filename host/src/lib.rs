@@ -21,6 +21,8 @@ pub mod principals;
 pub mod registry;
 pub mod seal;
 pub mod storage;
+pub mod swap;
 pub mod tasks;
 pub mod telemetry;
 pub mod transport;
+pub mod watch;

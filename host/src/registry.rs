@@ -70,6 +70,8 @@ pub struct Loaded {
     pub templates: Arc<Vec<Template>>,
     /// How long its lists stay fresh.
     pub hints: Hints,
+    /// SHA-256 of what it lists when nobody in particular asks: tells whether two versions list the same resources.
+    pub resources_digest: [u8; 32],
     /// URIs that it is known to have listed, to find the owner of one on the merged endpoint.
     uris: Arc<Mutex<KnownUris>>,
 }
@@ -176,6 +178,23 @@ impl Registry {
             if same { renewed.clone() } else { guest.clone() }
         };
         Self::of(config, self.guests().iter().map(renew).collect(), self.prefixed)
+    }
+
+    /// The same with another version of a guest, or with a guest more.
+    pub fn swapped(&self, config: &Config, guest: Arc<Loaded>) -> Result<Self> {
+        let others = self.guests().iter().filter(|other| other.name != guest.name).cloned();
+        let guests = others.chain([guest.clone()]).collect();
+        Self::of(config, guests, self.prefixed)
+    }
+
+    /// The same without a guest.
+    pub fn without(&self, config: &Config, name: &str) -> Result<Self> {
+        Self::of(config, self.guests().iter().filter(|guest| *guest.name != *name).cloned().collect(), self.prefixed)
+    }
+
+    /// The guest of that name.
+    pub fn guest(&self, name: &str) -> Option<&Arc<Loaded>> {
+        self.guests().iter().find(|guest| *guest.name == *name)
     }
 
     /// All guests, by name.

@@ -82,7 +82,7 @@ impl Service for Shared {
     }
 
     fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
+        &self.loader.telemetry
     }
 
     fn requests(&self) -> &Requests {

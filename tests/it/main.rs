@@ -2,6 +2,7 @@
 
 mod admin;
 mod apps;
+mod cancel;
 mod changes;
 mod cli;
 mod dispatch;
@@ -10,7 +11,9 @@ mod files;
 mod folders;
 mod fuzz_seeds;
 mod grants;
+mod http;
 mod identity;
+mod instances;
 mod limits;
 mod matrix;
 mod questions;
@@ -18,5 +21,6 @@ mod rules;
 mod samples;
 mod state;
 mod support;
+mod swap;
 mod tasks;
 mod tidy;

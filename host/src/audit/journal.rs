@@ -76,16 +76,14 @@ impl Drop for Journal {
 /// One event as one line. Whatever a guest may have chosen is cleaned and cut.
 fn line(event: &Event<'_>, now_ms: u64) -> String {
     let Event { what, guest, subject, value, principal } = event;
-    let mut line = json!({
+    let line = json!({
         "time": iso_8601(now_ms),
         "event": what.as_str(),
         "guest": guest,
         "subject": clean(subject, VALUE_BYTES_MAX),
         "value": clean(value, VALUE_BYTES_MAX),
+        "principal": principal.map(|principal| clean(principal, VALUE_BYTES_MAX)),
     });
-    if let Some(principal) = principal {
-        line["principal"] = clean(principal, VALUE_BYTES_MAX).into();
-    }
     format!("{line}\n")
 }
 

@@ -75,15 +75,17 @@ pub(crate) struct Outgoing {
     http: Option<Arc<Http>>,
     limits: CallLimits,
     notes: Notes,
-    /// Requests that the running call may still send.
+    /// Requests that the running call may still try to send. Those that are refused count, since each leaves a note.
     left: u32,
+    /// Whether it was noted that there are none left.
+    noted_end: bool,
     went_out: bool,
 }
 
 impl Outgoing {
     pub(crate) fn new(guest: &str, http: Option<&Arc<Http>>, audit: &Audit, limits: &CallLimits) -> Outgoing {
         let notes = Notes { guest: guest.into(), principal: None, audit: audit.clone() };
-        Outgoing { http: http.cloned(), limits: limits.clone(), notes, left: limits.requests, went_out: false }
+        Outgoing { http: http.cloned(), limits: limits.clone(), notes, left: limits.requests, noted_end: false, went_out: false }
     }
 
     /// Says for whom the guest works now.
@@ -94,6 +96,7 @@ impl Outgoing {
     /// The call is over; another one in the same store has requests of its own.
     pub(crate) fn end_call(&mut self) {
         self.left = self.limits.requests;
+        self.noted_end = false;
         self.went_out = false;
     }
 
@@ -109,6 +112,12 @@ impl Outgoing {
             notes.record(What::Refused, &seen.because(why));
             Err(error)
         };
+        let Some(left) = self.left.checked_sub(1) else {
+            let why = format!("more than {} requests in one call", self.limits.requests);
+            let noted = std::mem::replace(&mut self.noted_end, true);
+            return if noted { Err(Error::ConnectionLimitReached) } else { refuse(&self.notes, &why, Error::ConnectionLimitReached) };
+        };
+        self.left = left;
         let Some(http) = self.http.clone().filter(|http| !http.patterns.is_empty()) else {
             return refuse(&self.notes, "nothing is granted", Error::HttpRequestDenied);
         };
@@ -130,12 +139,7 @@ impl Outgoing {
         if length.is_some_and(|length| length > self.limits.request_bytes as u64) {
             return Err(Error::HttpRequestBodySize(length));
         }
-        let Some(left) = self.left.checked_sub(1) else {
-            let why = format!("more than {} requests in one call", self.limits.requests);
-            return refuse(&self.notes, &why, Error::ConnectionLimitReached);
-        };
         let Ok(request) = dress(request, &http, &ask.origin) else { return Err(Error::HttpRequestUriInvalid) };
-        self.left = left;
         self.went_out = true;
         self.notes.record(What::Granted, &format!("{} {}", request.method(), ask.origin));
         Ok(self.send(http, ask, allowed, request, seen, options))

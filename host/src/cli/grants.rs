@@ -1,8 +1,8 @@
 //! What a command grants besides the configuration: its flags, and state to every guest that a person starts by hand.
 
-use crate::config::GuestConfig;
 use crate::config::discover::is_guest_name;
 use crate::config::grants::{DirGrant, Grants};
+use crate::config::{Config, GuestConfig};
 use crate::policy::{dirs, env};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The flag `--grant`.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct GrantFlags {
     /// Grant something besides what guesthouse.toml grants: `state`, `http=PATTERN`, `dir=FOLDER:PATH[:rw]` or `env=NAME`;
     /// may be repeated. With several guests, `GUEST:` in front says whom, as in `notes:env=TZ`.
@@ -78,6 +78,15 @@ fn dir_grant(text: &str) -> Result<DirGrant, String> {
 }
 
 impl GrantFlags {
+    /// The same for guests by name, which get a table in the configuration if they have none.
+    pub(super) fn apply_to_all(&self, config: &mut Config, names: &[String], all: bool) -> Result<()> {
+        for name in names {
+            config.guest.entry(name.clone()).or_default();
+        }
+        let guests = config.guest.iter_mut().filter(|(name, _)| names.contains(*name));
+        self.clone().apply(guests.map(|(name, guest)| (name.as_str(), guest)), all)
+    }
+
     /// Puts the flags over what the file grants to these guests, and grants state to each of them that the file does not
     /// refuse it. A flag that names no guest is for the only one; `all`: there are no others that could be meant.
     pub(super) fn apply<'a>(self, guests: impl IntoIterator<Item = (&'a str, &'a mut GuestConfig)>, all: bool) -> Result<()> {

@@ -1,7 +1,9 @@
 //! `guesthouse serve`: serves the guests of a configuration file.
 
+use super::follow::Follow;
 use super::{ServerFlags, tell};
 use crate::admin;
+use crate::config::discover::Source;
 use crate::config::{Config, FILE_NAME};
 use crate::host::{GuestSource, Host};
 use anyhow::{Context, Result, anyhow, bail};
@@ -19,6 +21,9 @@ pub(super) struct Serve {
     /// Serve all guests on standard input and output instead of HTTP.
     #[arg(long)]
     stdio: bool,
+    /// Serve components anew when their files change, and apply changes of the configuration's guests.
+    #[arg(long)]
+    watch: bool,
     #[command(flatten)]
     server: ServerFlags,
 }
@@ -26,14 +31,27 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> Result<ExitCode> {
         let mut config = Config::read(&self.config)?;
-        self.server.apply(&mut config);
+        self.server.clone().apply(&mut config);
+        let followed = config.clone();
         let guests = sources(&config).with_context(|| format!("in `{}`", self.config.display()))?;
         let listener = if self.stdio { None } else { Some(bind(config.server.listen)?) };
         let host = Host::start(config, guests).await?;
         if !self.stdio {
             announce(&host, listener.as_ref());
         }
-        until_stopped(host, listener).await
+        let follow = if self.watch { Some(self.follow(&followed)?) } else { None };
+        until_stopped(host, listener, follow).await
+    }
+}
+
+impl Serve {
+    fn follow(&self, config: &Config) -> Result<Follow> {
+        let files = config.guest.iter().filter_map(|(name, guest)| Some((name.clone(), Source::File(guest.file.clone()?)))).collect();
+        let server = self.server.clone();
+        Follow::new(files, Some(self.config.clone()), config.clone(), move |config, _| {
+            server.clone().apply(config);
+            Ok(())
+        })
     }
 }
 
@@ -78,7 +96,9 @@ pub(super) fn announce(host: &Host, listener: Option<&TcpListener>) {
 
 /// Serves over HTTP where there is a listener, else on standard input and output, until told to stop. A host that serves over
 /// HTTP can be watched meanwhile.
-pub(super) async fn until_stopped(host: Host, listener: Option<TcpListener>) -> Result<ExitCode> {
+pub(super) async fn until_stopped(host: Host, listener: Option<TcpListener>, follow: Option<Follow>) -> Result<ExitCode> {
+    let following = follow.map(|follow| tokio::spawn(follow.run(host.clone())));
+    let _following = following.map(AbortOnDrop);
     match listener {
         Some(listener) => {
             let address = listener.local_addr().context("cannot use the listening socket")?;
@@ -89,6 +109,7 @@ pub(super) async fn until_stopped(host: Host, listener: Option<TcpListener>) -> 
             if let Some(address) = watched.tcp_address() {
                 tell(&format!("Status and figures, for whoever has the token: http://{address}/status and /metrics"));
             }
+            host.keep_versions().await;
             tokio::select! {
                 served = host.serve_http(listener, stop_signal()?) => served?,
                 () = admin::serve(host.clone(), watched) => {}
@@ -97,6 +118,15 @@ pub(super) async fn until_stopped(host: Host, listener: Option<TcpListener>) -> 
         None => host.serve_stdio(None, stop_signal()?).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends a task with what it belongs to.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Resolves when the process is asked to stop: Ctrl-C or a termination signal.

@@ -1,5 +1,6 @@
 //! `guesthouse up`: builds what a folder holds and serves it over HTTP.
 
+use super::follow::{Follow, config_in};
 use super::grants::GrantFlags;
 use super::{ServerFlags, serve, tell};
 use crate::build::{self, BuildContext, MissingTool};
@@ -31,17 +32,14 @@ impl Up {
     pub(super) async fn run(self) -> Result<ExitCode> {
         let folder = if self.dir.is_file() { self.dir.parent().unwrap_or(Path::new(".")) } else { &self.dir };
         let mut config = Config::read_in(folder)?;
-        self.server.apply(&mut config);
+        self.server.clone().apply(&mut config);
         let Found { guests, skipped } = discover(&self.dir)?;
         for reason in &skipped {
             tell(&format!("skipped: {reason}"));
         }
         let found = named(guests, &config, !skipped.is_empty())?;
-        for name in found.keys() {
-            config.guest.entry(name.clone()).or_default();
-        }
-        let granted = config.guest.iter_mut().filter(|(name, _)| found.contains_key(*name));
-        self.grants.apply(granted.map(|(name, guest)| (name.as_str(), guest)), skipped.is_empty())?;
+        let complete = skipped.is_empty();
+        self.grants.apply_to_all(&mut config, &found.keys().cloned().collect::<Vec<_>>(), complete)?;
         // A port that is taken is said before minutes are spent on building.
         let listener = if self.stdio { None } else { Some(serve::bind(config.server.listen)?) };
         let total = found.len() + skipped.len();
@@ -49,6 +47,7 @@ impl Up {
         if config.server.prefix == Prefix::Auto && total > 1 {
             config.server.prefix = Prefix::Always;
         }
+        let follow = self.follow(folder, &found, &config, complete)?;
         let guests = tokio::task::spawn_blocking({
             let config = config.clone();
             move || build_all(found, &config)
@@ -60,7 +59,19 @@ impl Up {
         }
         let host = Host::start(config, guests).await?;
         serve::announce(&host, listener.as_ref());
-        serve::until_stopped(host, listener).await
+        serve::until_stopped(host, listener, Some(follow)).await
+    }
+
+    /// Follows what was found, and the configuration as this command adjusts it.
+    fn follow(&self, folder: &Path, found: &BTreeMap<String, Source>, config: &Config, complete: bool) -> Result<Follow> {
+        let (server, grants, prefix) = (self.server.clone(), self.grants.clone(), config.server.prefix);
+        Follow::new(found.clone(), config_in(folder), config.clone(), move |config, names| {
+            server.clone().apply(config);
+            if config.server.prefix == Prefix::Auto {
+                config.server.prefix = prefix;
+            }
+            grants.apply_to_all(config, names, complete)
+        })
     }
 }
 

@@ -119,6 +119,7 @@ impl Limits {
             span("question_time", self.question_time),
             or_none(count("question_rounds", usize::try_from(self.question_rounds).unwrap_or(usize::MAX))),
             or_none(count("questions_per_peer", self.questions_per_peer)),
+            count("instances", self.instances),
             or_none(span("stop_time", self.stop_time)),
         ];
         within("limits", &bounds)
@@ -149,6 +150,11 @@ impl GuestLimits {
             or_none(count("keys", self.keys)),
             or_none(size("value", self.value)),
             or_none(Bound { most: STATE_BYTES_MAX, ..size("state", self.state) }),
+            count("instances", self.instances),
+            span("instance_idle", self.instance_idle),
+            span("turn", self.turn),
+            or_none(size("saved", self.saved)),
+            or_none(size("saved_total", self.saved_total)),
         ];
         within(&format!("guest.{guest}.limits"), &bounds)
     }

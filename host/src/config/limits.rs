@@ -1,11 +1,11 @@
 //! What the calls of one guest may use, as the operator says it.
 
 use super::units::{Size, Span};
-use crate::guest::CallLimits;
+use crate::guest::{CallLimits, Keeping};
 use serde::Deserialize;
 
 /// Table `[guest.<name>.limits]`: bounds of one guest's calls.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuestLimits {
     /// Linear memory of one instance, in all.
@@ -48,12 +48,22 @@ pub struct GuestLimits {
     pub value: Size,
     /// All keys and values that it saves.
     pub state: Size,
+    /// Instances that are kept at a time, where they outlive a call.
+    pub instances: usize,
+    /// How long a kept instance may be idle.
+    pub instance_idle: Span,
+    /// How long a call waits for its turn on a kept instance.
+    pub turn: Span,
+    /// What an instance may save of its memory before it goes.
+    pub saved: Size,
+    /// What is kept of that, for all that may come back.
+    pub saved_total: Size,
 }
 
 impl Default for GuestLimits {
     /// What a call may use by default is said in one place, with the limits that are enforced.
     fn default() -> Self {
-        let limits = CallLimits::default();
+        let (limits, keeping) = (CallLimits::default(), Keeping::default());
         Self {
             memory: Size(limits.memory_bytes as u64),
             cpu: Span(limits.cpu_ms),
@@ -75,6 +85,11 @@ impl Default for GuestLimits {
             keys: 10_000,
             value: Size(1 << 20),
             state: Size(64 << 20),
+            instances: keeping.instances_max,
+            instance_idle: Span(keeping.idle_ms),
+            turn: Span(keeping.turn_ms),
+            saved: Size(keeping.saved_bytes_max as u64),
+            saved_total: Size(keeping.saved_total_bytes_max as u64),
         }
     }
 }

@@ -10,11 +10,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 impl Scope<'_> {
-    /// Runs a subscription to its end. If the client ends it, this is dropped.
-    pub(super) async fn listen(&self, context: &CallContext, wanted: Filter, line: Line) -> Outcome {
-        let Some(frames) = &line.frames else {
+    /// Opens a subscription.
+    pub(super) async fn open_subscription(&self, context: &CallContext, wanted: Filter, line: &Line) -> Result<Opened, Failure> {
+        if line.frames.is_none() {
             return Err(Failure::InvalidParams("a subscription needs a stream for its notifications".into()));
-        };
+        }
         if wanted.names_tasks {
             check_extension(context)?;
         }
@@ -29,7 +29,7 @@ impl Scope<'_> {
             return Err(Failure::Busy { retry_after_s: RETRY_AFTER_S });
         };
         let honoured = self.honour(&listener, lists, wanted, &self.owner(context)).await;
-        pass_on(&listener, &honoured, &Subscription::of(context), frames, &line.stopping, self.dispatcher.listen_time).await
+        Ok(Opened { listener, honoured, subscription: Subscription::of(context) })
     }
 
     /// What of the filter can happen here. A resource that nobody has, or whose guest does not want it to be watched, is
@@ -61,6 +61,21 @@ impl Scope<'_> {
             }
         }
         honoured
+    }
+}
+
+/// A subscription that is open.
+pub(super) struct Opened {
+    listener: Listener,
+    honoured: Filter,
+    subscription: Subscription,
+}
+
+impl Opened {
+    /// Runs it to its end. If the client ends it, this is dropped.
+    pub(super) async fn run(self, line: &Line, listen_time: Duration) -> Outcome {
+        let Some(frames) = &line.frames else { return Err(Failure::Cancelled) };
+        pass_on(&self.listener, &self.honoured, &self.subscription, frames, &line.stopping, listen_time).await
     }
 }
 

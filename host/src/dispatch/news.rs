@@ -102,6 +102,34 @@ impl News {
         Ok(())
     }
 
+    /// Puts another version of a guest in force, or a guest more, in one step: whoever asks from now on reaches it. Answers with
+    /// the version before. Nobody is told yet.
+    pub(super) fn swap(&self, guest: Arc<Loaded>) -> Result<Option<Arc<Loaded>>> {
+        let _alone = lock(&self.replacing);
+        let registry = self.registry.load();
+        let old = registry.guest(&guest.name).cloned();
+        self.registry.store(Arc::new(registry.swapped(&self.config, guest)?));
+        Ok(old)
+    }
+
+    /// Takes a guest out, in one step.
+    pub(super) fn remove(&self, name: &str) -> Result<Option<Arc<Loaded>>> {
+        let _alone = lock(&self.replacing);
+        let registry = self.registry.load();
+        let old = registry.guest(name).cloned();
+        self.registry.store(Arc::new(registry.without(&self.config, name)?));
+        Ok(old)
+    }
+
+    /// Tells listeners that a guest is another one now: of lists that differ, and of the resources that somebody watches, which
+    /// may read differently.
+    pub(super) fn tell_swapped(&self, guest: &Arc<str>, differ: Lists) {
+        self.tell(guest, differ);
+        for uri in self.hub.watched_of(guest) {
+            self.hub.publish(guest, &Event::ResourceUpdated { uri });
+        }
+    }
+
     fn tell(&self, guest: &Arc<str>, changed: Lists) {
         let events =
             [(changed.tools, Event::ToolsChanged), (changed.prompts, Event::PromptsChanged), (changed.resources, Event::ResourcesChanged)];

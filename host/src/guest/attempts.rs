@@ -57,6 +57,14 @@ pub(super) async fn run<A, T: Outcome>(version: &Arc<Inner>, mut visit: Visit, a
     }
 }
 
+/// Runs a callback on an instance that lives on. It is not run again, since what it did to the instance stays done.
+pub(super) async fn once<A, T: Outcome>(version: &Inner, live: &mut Live, arguments: &A, body: Body<A, T>) -> Result<T, Failure> {
+    let answer = body(version, arguments, live).await?;
+    let state = live.store.data_mut();
+    commit(version, state, &answer, None).await?;
+    finish(state, answer).await
+}
+
 /// Makes what a callback wrote durable, all of it at once, if the callback has done its work. After a failure, an error of
 /// the guest or a question to the client, what it wrote goes with the store, and leaves no trace.
 ///

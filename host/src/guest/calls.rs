@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::allowance::Allowance;
 use super::attempts::{self, Body};
 use super::bindings::{completion, lifecycle, migration, prompts, resources, tasks, tools, types};
 use super::failure::{Failure, Stage};
+use super::kept;
 use super::outcome::Outcome;
 use super::shares::Place;
 use super::state::{CallContext, Visit};
@@ -21,7 +22,7 @@ use crate::telemetry::Ended;
 
 /// How long a call waits for others to end, of its guest or of those that share the engine, before the answer is that the
 /// guest is busy.
-const PERMIT_WAIT: Duration = Duration::from_millis(500);
+pub(super) const PERMIT_WAIT: Duration = Duration::from_millis(500);
 
 /// The caller's end of a call; None where no request is served, as for lists that are asked once per version.
 pub type Caller = Option<Box<dyn CallContext>>;
@@ -57,7 +58,7 @@ macro_rules! callback {
 impl Version {
     /// Who the guest is. Asked once per version.
     pub async fn describe(&self) -> Result<lifecycle::ServerInfo, Failure> {
-        self.run(None, None, (), |version, (), live| {
+        let described = self.run(None, None, (), |version, (), live| {
             Box::pin(async move {
                 let guest = match version.indices.lifecycle.load(&mut live.store, &live.instance) {
                     Ok(guest) => guest,
@@ -66,8 +67,11 @@ impl Version {
                 let answer = guest.call_describe(&mut live.store).await;
                 live.answered(answer.map(Ok::<_, types::Error>))
             })
-        })
-        .await
+        });
+        let described = described.await?;
+        // What instances save is labelled with it.
+        self.inner.instances.described.get_or_init(|| described.version.as_str().into());
+        Ok(described)
     }
 
     /// A page of the tools.
@@ -164,16 +168,6 @@ impl Version {
         callback!(self, None, migration(from_version, owner), |guest, store| guest.call_migrate(store, from_version, owner))
     }
 
-    /// Saves an instance's memory for the version after it.
-    pub async fn save(&self) -> Result<Vec<u8>, Failure> {
-        callback!(self, None, handoff(), |guest, store| guest.call_save(store))
-    }
-
-    /// Gives a new instance the memory of one before it.
-    pub async fn restore(&self, from_version: String, saved: Vec<u8>) -> Result<(), Failure> {
-        callback!(self, None, handoff(from_version, saved), |guest, store| guest.call_restore(store, from_version, saved))
-    }
-
     /// Runs a callback, counts how it ended, and notes a failure that is not the guest's own error.
     async fn run<A, T>(&self, caller: Caller, allowance: Option<Allowance>, arguments: A, body: Body<A, T>) -> Result<T, Failure>
     where
@@ -186,6 +180,7 @@ impl Version {
         let outcome = self.run_within_limits(caller, allowance, arguments, body).await;
         let how = Ended::of(&outcome);
         counting.end(how);
+        self.inner.tally.note(how);
         if how.is_failure() {
             let value = how.as_str();
             guest.room.audit.record(&Event {
@@ -213,9 +208,17 @@ impl Version {
         T: Outcome + Send + Sync + 'static,
     {
         let version = &self.inner;
+        let deadline = Instant::now() + PERMIT_WAIT;
         // What the host itself wants of a guest is nobody's share.
         let identity = caller.as_deref().filter(|_| version.principals.counts()).map(CallContext::identity);
-        let admitted = admit(version, identity).await?;
+        let key = version.instances.key(caller.as_deref());
+        let own = own_share(version, identity.as_ref(), deadline).await?;
+        if let Some(key) = key {
+            let limits = &version.guest.limits;
+            let visit = |allowance: &Allowance| Visit::new(limits, caller, allowance.clone());
+            return kept::run(version, (key, own), visit, allowance, arguments, body).await;
+        }
+        let admitted = (admit(version, deadline).await?, own);
         let allowance = allowance.unwrap_or_else(|| Allowance::of_call(&version.guest.limits));
         let call = {
             let visit = Visit::new(&version.guest.limits, caller, allowance.clone());
@@ -227,30 +230,34 @@ impl Version {
             }
         };
         let schedule = version.engines.schedule();
-        schedule.run(call, &allowance, &version.turns).await
+        tokio::select! {
+            biased;
+            outcome = schedule.run(call, &allowance, &version.turns) => outcome,
+            () = version.stopped.cancelled() => Err(Failure::Deadline),
+        }
     }
 }
 
+/// Waits until the caller may have one more call of the guest.
+async fn own_share(version: &Inner, identity: Option<&Identity>, deadline: Instant) -> Result<Option<Share>, Failure> {
+    let Some(identity) = identity else { return Ok(None) };
+    timeout_at(deadline, version.principals.take(identity)).await.map(Some).map_err(|_| Failure::TooMany)
+}
+
 /// A call's place among those of its guest, and in the pool of the engine.
-type Admitted = (OwnedSemaphorePermit, Place, Option<Share>);
+type Admitted = (OwnedSemaphorePermit, Place);
 
 /// Lets a call begin. A burst of short calls waits for a moment; a guest that is full of long ones says so. The wait comes
 /// before the call's deadline starts, and how many wait is bounded by the requests in flight.
-async fn admit(version: &Inner, identity: Option<Identity>) -> Result<Admitted, Failure> {
-    let begun = Instant::now();
-    let own = match &identity {
-        None => None,
-        Some(identity) => Some(timeout(PERMIT_WAIT, version.principals.take(identity)).await.map_err(|_| Failure::TooMany)?),
-    };
+async fn admit(version: &Inner, deadline: Instant) -> Result<Admitted, Failure> {
     if let Ok(permit) = Arc::clone(&version.permits).try_acquire_owned()
         && let Some(place) = version.share.try_take()
     {
-        return Ok((permit, place, own));
+        return Ok((permit, place));
     }
     let both = async {
         let permit = Arc::clone(&version.permits).acquire_owned().await.ok()?;
-        Some((permit, version.share.take().await))
+        Some((permit, version.engines.lobby().place(version).await))
     };
-    let (permit, place) = timeout_at(begun + PERMIT_WAIT, both).await.ok().flatten().ok_or(Failure::Busy)?;
-    Ok((permit, place, own))
+    timeout_at(deadline, both).await.ok().flatten().ok_or(Failure::Busy)
 }

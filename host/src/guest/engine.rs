@@ -7,6 +7,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 use super::epoch::{Running, Ticker};
 use super::limits::CORE_INSTANCES_MAX;
+use super::lobby::Lobby;
 use super::schedule::Schedule;
 use super::shares::Shares;
 use super::state::State;
@@ -15,6 +16,9 @@ use super::state::State;
 pub const MEMORY_BYTES_MAX: usize = 512 << 20;
 /// Largest table that a guest of this host can be given.
 pub const TABLE_ELEMENTS_MAX: usize = 100_000;
+
+/// Instances that a host keeps between calls, unless it is told otherwise.
+pub const KEPT_INSTANCES_MAX: usize = 256;
 
 /// Limits of the engines, shared by all guests of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub struct EngineLimits {
     pub interactive_cpu_ms: u64,
     /// Threads of the lowest priority that run long calls; each guest has as many turns on them at a time.
     pub batch_threads: usize,
+    /// Instances that are kept between calls, of all guests together.
+    pub kept_instances: usize,
 }
 
 impl Default for EngineLimits {
@@ -44,6 +50,7 @@ impl Default for EngineLimits {
             memory_bytes_max: MEMORY_BYTES_MAX,
             table_elements_max: TABLE_ELEMENTS_MAX,
             interactive_cpu_ms: 10,
+            kept_instances: KEPT_INSTANCES_MAX,
             batch_threads: std::thread::available_parallelism().map_or(2, usize::from),
         }
     }
@@ -148,6 +155,7 @@ struct Inner {
     large: Once<ClassEngine>,
     ticker: Ticker,
     schedule: Schedule,
+    lobby: Arc<Lobby>,
 }
 
 /// An engine and what is built once for it.
@@ -188,7 +196,10 @@ impl Engines {
     pub fn new(limits: EngineLimits) -> std::io::Result<Engines> {
         let ticker = Ticker::start()?;
         let schedule = Schedule::start(&limits)?;
-        Ok(Engines { inner: Arc::new(Inner { limits, small: Once::new(), medium: Once::new(), large: Once::new(), ticker, schedule }) })
+        let lobby = Lobby::new(limits.kept_instances);
+        Ok(Engines {
+            inner: Arc::new(Inner { limits, small: Once::new(), medium: Once::new(), large: Once::new(), ticker, schedule, lobby }),
+        })
     }
 
     /// The limits that these engines were made with.
@@ -215,6 +226,11 @@ impl Engines {
     /// Keeps the epoch ticking while the returned value lives.
     pub(crate) fn running(&self) -> Running {
         self.inner.ticker.running()
+    }
+
+    /// Where the instances are that are kept between calls.
+    pub(crate) fn lobby(&self) -> &Arc<Lobby> {
+        &self.inner.lobby
     }
 
     pub(crate) fn schedule(&self) -> &Schedule {

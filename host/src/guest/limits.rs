@@ -132,6 +132,11 @@ impl Limiter {
         }
     }
 
+    /// What was refused in an earlier callback says nothing of this one.
+    pub(crate) fn forget_refusal(&mut self) {
+        self.refused = false;
+    }
+
     /// Whether the guest asked for more than it may have.
     pub(crate) fn refused(&self) -> bool {
         self.refused

@@ -29,9 +29,8 @@ impl Live {
         let limits = &version.guest.limits;
         let mut store = Store::new(version.pre.engine(), State::new(&version.guest, visit));
         store.limiter(|state| &mut state.limiter);
-        store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);
-        store.set_hostcall_fuel(limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES));
+        begin(version, &mut store);
         store.set_max_component_handles(limits.handles);
         let started = async {
             let instance = version.pre.instantiate_async(&mut store).await?;
@@ -52,6 +51,17 @@ impl Live {
         }
     }
 
+    /// Begins another visit to an instance that was kept.
+    pub(super) fn enter(&mut self, version: &Inner, visit: Visit) {
+        begin(version, &mut self.store);
+        self.store.data_mut().enter(visit);
+    }
+
+    /// Ends a visit.
+    pub(super) fn leave(&mut self) -> Visit {
+        self.store.data_mut().leave()
+    }
+
     /// Names what is behind an error of wasmtime.
     pub(super) fn fail(&self, error: &wasmtime::Error, stage: Stage) -> Failure {
         fail(&self.store, error, stage)
@@ -64,6 +74,12 @@ impl Live {
             Err(error) => Err(self.fail(&error, Stage::Callback)),
         }
     }
+}
+
+/// What a store has for each callback anew.
+fn begin(version: &Inner, store: &mut Store<State>) {
+    store.set_epoch_deadline(1);
+    store.set_hostcall_fuel(version.guest.limits.output_bytes.saturating_add(OUTPUT_SLACK_BYTES));
 }
 
 fn fail(store: &Store<State>, error: &wasmtime::Error, stage: Stage) -> Failure {

@@ -6,18 +6,21 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::CodeCache;
 use super::engine::{Engines, SizeClass};
+use super::instances::{Instances, Keeping};
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
 use super::room::Room;
-use super::version::{Guest, Indices, Inner, Version};
+use super::version::{CommitLock, Guest, Indices, Inner, Tally, Version};
 use crate::capability::{LINKED, links};
 use crate::config::grants::Grants;
+use crate::policy;
 use crate::principals::Principals;
 use crate::telemetry::GuestFigures;
 
@@ -35,12 +38,16 @@ pub struct Settings {
     pub config_json: String,
     /// Limits of its calls.
     pub limits: CallLimits,
+    /// How its instances are kept. A component that declares less gets less.
+    pub keeping: Keeping,
     /// What its operator grants it.
     pub grants: Grants,
     /// The same, ready to be used; what the component does not declare is taken out of it.
     pub room: Room,
     /// Where its calls are counted.
     pub figures: GuestFigures,
+    /// What its calls share when they commit, whichever version they run on.
+    pub commit_lock: CommitLock,
     /// Where compiled code is kept; None compiles anew.
     pub cache: Option<CodeCache>,
 }
@@ -121,6 +128,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
     let pre = made.linker.instantiate_pre(&component).map_err(misfit)?;
     let indices = Indices::new(&pre, manifest.offers).map_err(misfit)?;
     room.note_grants(&settings.name);
+    let keeping = Keeping { policy: policy::instance(manifest.wants(), settings.keeping.policy), ..settings.keeping };
     Ok(Version {
         inner: Arc::new(Inner {
             guest: Arc::new(Guest {
@@ -140,7 +148,10 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
             share: made.places.join(places),
             turns: engines.schedule().turns(),
-            commit_lock: Arc::default(),
+            commit_lock: settings.commit_lock,
+            tally: Tally::default(),
+            stopped: CancellationToken::new(),
+            instances: Instances::new(keeping, engines.lobby()),
             engines: engines.clone(),
         }),
     })

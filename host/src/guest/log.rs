@@ -96,6 +96,20 @@ impl CallLog {
         self.said().run_again();
     }
 
+    /// Another call begins, on an instance that was kept. Says what did not pass of the one before.
+    pub(crate) fn renew(&self, limits: &CallLimits) {
+        self.lines_left.store(limits.log_lines, Ordering::Relaxed);
+        *self.said() = Said::default();
+        self.say_dropped(self.dropped.swap(0, Ordering::Relaxed));
+    }
+
+    fn say_dropped(&self, dropped: u32) {
+        if dropped > 0 {
+            let guest = self.guest.name.as_str();
+            tracing::warn!(target: "guest", guest, dropped, "the guest wrote more lines than its log limits allow");
+        }
+    }
+
     fn said(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,10 +150,7 @@ impl CallLog {
 impl Drop for CallLog {
     fn drop(&mut self) {
         let dropped = *self.dropped.get_mut();
-        if dropped > 0 {
-            let guest = self.guest.name.as_str();
-            tracing::warn!(target: "guest", guest, dropped, "the guest wrote more lines than its log limits allow");
-        }
+        self.say_dropped(dropped);
     }
 }
 

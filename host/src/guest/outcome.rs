@@ -30,15 +30,7 @@ macro_rules! descriptions {
     };
 }
 
-descriptions!(
-    lifecycle::ServerInfo,
-    tools::ToolPage,
-    resources::ResourcePage,
-    resources::TemplatePage,
-    prompts::PromptPage,
-    // What `save` answers: the instance's memory.
-    Vec<u8>
-);
+descriptions!(lifecycle::ServerInfo, tools::ToolPage, resources::ResourcePage, resources::TemplatePage, prompts::PromptPage);
 
 impl Outcome for tools::ToolOutcome {
     fn is_complete(&self) -> bool {

@@ -86,6 +86,11 @@ impl Share {
         taken.then(|| Place { shares: Arc::clone(&self.shares), member: self.member, weight: self.weight })
     }
 
+    /// Whether no call of the guest has a place.
+    pub(crate) fn has_none(&self) -> bool {
+        self.shares.lock().members.get(&self.member).is_none_or(|member| member.used == 0)
+    }
+
     /// Waits for places; who waits, and for how long, is bounded by the caller.
     pub(crate) async fn take(&self) -> Place {
         if let Some(place) = self.try_take() {

@@ -134,6 +134,17 @@ impl State {
         }
     }
 
+    /// Begins another visit, on an instance that was kept. Its memory stays counted.
+    pub(crate) fn enter(&mut self, visit: Visit) {
+        let Visit { context, allowance, progress, log: _ } = visit;
+        self.limiter.forget_refusal();
+        self.log.renew(&self.guest.limits);
+        (self.context, self.allowance, self.progress) = (context, allowance, progress);
+        self.changes = Changes::default();
+        self.tx = None;
+        self.in_callback = true;
+    }
+
     /// Gives back what belongs to the call. The callback is over, and its context speaks no more.
     pub(crate) fn leave(&mut self) -> Visit {
         self.in_callback = false;

@@ -1,12 +1,15 @@
 //! One build of a guest, ready to be called: what all its calls share.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-use tokio::sync::{RwLock, Semaphore};
+use tokio::sync::{Notify, RwLock, Semaphore};
+use tokio_util::sync::CancellationToken;
 use wasmtime::component::InstancePre;
 
 use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
 use super::engine::{Engines, SizeClass};
+use super::instances::Instances;
 use super::limits::CallLimits;
 use super::log::GuestLog;
 use super::manifest::{Exports, Manifest};
@@ -14,7 +17,10 @@ use super::room::Room;
 use super::shares::Share;
 use super::state::State;
 use crate::principals::Principals;
-use crate::telemetry::GuestFigures;
+use crate::telemetry::{Ended, GuestFigures};
+
+/// Shared by the calls of a guest that commit, or held by the one that must not lose to them.
+pub type CommitLock = Arc<RwLock<()>>;
 
 /// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
 #[derive(Clone)]
@@ -40,7 +46,13 @@ pub(crate) struct Inner {
     /// Its turns on the threads for long calls.
     pub(crate) turns: Arc<Semaphore>,
     /// Shared by the calls of the guest that commit, or held by the one that must not lose to them.
-    pub(crate) commit_lock: Arc<RwLock<()>>,
+    pub(crate) commit_lock: CommitLock,
+    /// How its calls ended so far.
+    pub(crate) tally: Tally,
+    /// Set when nothing is to run on it any more.
+    pub(crate) stopped: CancellationToken,
+    /// Those that outlive a call.
+    pub(crate) instances: Arc<Instances>,
     /// Last, so that what was made by an engine is gone before the engine.
     pub(crate) engines: Engines,
 }
@@ -84,7 +96,63 @@ impl Indices {
     }
 }
 
+/// How the calls of one version ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    calls: AtomicUsize,
+    failures: AtomicUsize,
+    failed: Notify,
+}
+
+impl Tally {
+    /// Counts a call. That there was no place for it, or that nobody waited for it, says nothing of the version.
+    pub(crate) fn note(&self, how: Ended) {
+        if matches!(how, Ended::Busy | Ended::Cancelled) {
+            return;
+        }
+        if how.is_failure() {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if how.is_failure() {
+            self.failed.notify_one();
+        }
+    }
+}
+
+/// A version that may be gone.
+pub(crate) struct WeakVersion(Weak<Inner>);
+
+impl WeakVersion {
+    pub(crate) fn upgrade(&self) -> Option<Version> {
+        self.0.upgrade().map(|inner| Version { inner })
+    }
+}
+
 impl Version {
+    /// The same without keeping it.
+    pub(crate) fn downgrade(&self) -> WeakVersion {
+        WeakVersion(Arc::downgrade(&self.inner))
+    }
+
+    /// Ends whatever runs on it.
+    pub(crate) fn stop(&self) {
+        self.inner.stopped.cancel();
+    }
+
+    /// Calls that ended on it, and how many of them failed by more than an error of the guest's own.
+    pub fn tally(&self) -> (usize, usize) {
+        let tally = &self.inner.tally;
+        // Failures first: between the two, more calls may end, and never fewer.
+        let failures = tally.failures.load(Ordering::Relaxed);
+        (tally.calls.load(Ordering::Relaxed), failures)
+    }
+
+    /// Resolves after a call of it has failed. For one who waits at a time.
+    pub(crate) async fn failed(&self) {
+        self.inner.tally.failed.notified().await;
+    }
+
     /// The guest's name in this host.
     pub fn name(&self) -> &str {
         &self.inner.guest.name

@@ -13,22 +13,48 @@ use crate::policy;
 use anyhow::{Context, Result, anyhow, bail};
 use guesthouse_protocol::http::ParamHeaders;
 use guesthouse_protocol::model;
+use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Most pages of one list; with the limit on entries, no guest can keep its loader busy for ever.
 const PAGES_MAX: usize = 1_000;
+/// Said of a loader that is gone, which should never be read.
+const STOPPED: &str = "loading stopped unexpectedly";
 /// Longest name of a tool or a prompt.
 const NAME_LEN_MAX: usize = 256;
 
-/// Loads the component, asks who it is and what it offers.
+/// Loads the component of that file, asks who it is and what it offers.
 pub async fn load(engines: &Engines, file: &Path, config: &GuestConfig, settings: Settings, limits: &Limits) -> Result<Loaded> {
+    let shown = file.display().to_string();
     let version = {
         let (engines, file) = (engines.clone(), file.to_owned());
-        tokio::task::spawn_blocking(move || guest::load_file(&engines, &file, settings)).await.context("loading stopped unexpectedly")??
+        spawn_blocking(move || guest::load_file(&engines, &file, settings)).await.context(STOPPED)??
     };
-    let asked = |what: &str, failure: &Failure| anyhow!("{} could not be served: {what} failed: {failure}", file.display());
+    ask(version, &shown, config, limits).await
+}
+
+/// The same of a component that is in memory; `shown` is what errors call it.
+pub async fn load_bytes(
+    engines: &Engines,
+    shown: &str,
+    bytes: Vec<u8>,
+    config: &GuestConfig,
+    settings: Settings,
+    limits: &Limits,
+) -> Result<Loaded> {
+    let version = {
+        let (engines, shown) = (engines.clone(), shown.to_owned());
+        spawn_blocking(move || guest::load_bytes(&engines, &shown, &bytes, settings)).await.context(STOPPED)??
+    };
+    ask(version, shown, config, limits).await
+}
+
+/// Asks a version who it is and what it offers.
+async fn ask(version: Version, shown: &str, config: &GuestConfig, limits: &Limits) -> Result<Loaded> {
+    let asked = |what: &str, failure: &Failure| anyhow!("{shown} could not be served: {what} failed: {failure}");
     let described = version.describe().await.map_err(|failure| asked("`describe`", &failure))?;
     let (info, instructions) = convert::server_info(described);
     let exports = version.exports();
@@ -41,13 +67,14 @@ pub async fn load(engines: &Engines, file: &Path, config: &GuestConfig, settings
         prompts: Arc::default(),
         templates: Arc::default(),
         hints: Hints::default(),
+        resources_digest: [0; 32],
         uris: Arc::default(),
         version: version.clone(),
     };
     renew(&mut loaded, Lists { tools: true, prompts: true, resources: true }, limits).await?;
     warn_of_idle_patterns(config, &loaded);
     if exports.resources {
-        learn_uris(&version, &loaded, limits).await;
+        loaded.resources_digest = learn_uris(&version, &loaded, limits).await;
     }
     Ok(loaded)
 }
@@ -72,14 +99,17 @@ pub async fn renew(loaded: &mut Loaded, lists: Lists, limits: &Limits) -> Result
 
 /// Lists the resources only to know whose URIs these are; they are listed again for each client. A guest may refuse to list
 /// without one, which is no reason not to serve it.
-async fn learn_uris(version: &Version, loaded: &Loaded, limits: &Limits) {
+async fn learn_uris(version: &Version, loaded: &Loaded, limits: &Limits) -> [u8; 32] {
     let mut pages = Pages::new(limits);
+    let mut hash = Sha256::new();
     while let Ok(page) = version.list_resources(None, pages.cursor.take()).await {
         loaded.remember_uris(page.resources.iter().map(|entry| entry.uri.as_str()));
+        page.resources.iter().for_each(|entry| hash.update(format!("{entry:?}\n")));
         if !pages.next(page.resources.len(), page.next).unwrap_or(false) {
-            return;
+            break;
         }
     }
+    hash.finalize().into()
 }
 
 /// A pattern that lets no tool through is most likely a slip of the pen.

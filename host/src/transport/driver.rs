@@ -181,7 +181,7 @@ impl<S: Service> Connection<S> {
             let effects = self.peer.finish(call, outcome);
             self.carry_out(effects);
             if self.session.is_none() && self.peer.revision().is_some() {
-                self.session = Some(Arc::new(self.service.hub().session(self.endpoint.clone())));
+                self.session = Some(Arc::new(self.service.hub().session(self.endpoint.clone()).of_session(self.identity.session.clone())));
             }
         }
     }

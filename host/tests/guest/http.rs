@@ -35,7 +35,7 @@ async fn without_a_grant_each_request_fails_and_is_noted() {
         let outside = Outside { room, declared: outside.declared.clone(), ..Outside::new(&[]) };
         let answer = outside.send(json!({ "authority": server.authority(), "path": "/echo?token=hush" })).await;
         assert_eq!(answer["error"], "HttpRequestDenied");
-        assert_eq!(outside.audit(), [refused.clone()]);
+        assert_eq!(outside.audit(), std::slice::from_ref(&refused));
     }
     assert!(server.seen().is_empty());
     let refused = Outside::new(&[]).load().unwrap_err().to_string();

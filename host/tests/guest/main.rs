@@ -7,6 +7,7 @@ mod cache;
 mod context;
 mod hostile;
 mod http;
+mod instances;
 mod load;
 mod resident;
 mod share;

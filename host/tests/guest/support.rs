@@ -10,7 +10,9 @@ use guesthouse::config::grants::Grants;
 use guesthouse::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
 use guesthouse::guest::bindings::tools::ToolOutcome;
 use guesthouse::guest::bindings::types::{Content, RpcError};
-use guesthouse::guest::{CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Room, Settings, Version, load_bytes};
+use guesthouse::guest::{
+    CallContext, CallLimits, Change, CodeCache, EngineLimits, Engines, Failure, Keeping, Room, Settings, Version, load_bytes,
+};
 use guesthouse::telemetry::GuestFigures;
 use guesthouse_protocol::Identity;
 
@@ -33,6 +35,15 @@ pub fn hostile_on_wasi() -> &'static [u8] {
 pub fn outgoing() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| build("outgoing", "wasm32-wasip2"))
+}
+
+/// The guest that counts in its memory.
+pub fn keeper() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let module = build("keeper", "wasm32-unknown-unknown");
+        wit_component::ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
+    })
 }
 
 fn build(guest: &str, target: &str) -> Vec<u8> {
@@ -79,9 +90,11 @@ pub fn settings(limits: CallLimits) -> Settings {
         name: "hostile".into(),
         config_json: "{}".into(),
         limits,
+        keeping: Keeping::default(),
         grants: Grants::default(),
         room: Room::default(),
         figures: GuestFigures::default(),
+        commit_lock: Default::default(),
         cache: Some(cache()),
     }
 }
@@ -126,6 +139,7 @@ pub struct Record {
 pub struct Recorder {
     record: Arc<Mutex<Record>>,
     stalled: bool,
+    session: Option<Arc<str>>,
 }
 
 impl Recorder {
@@ -140,7 +154,13 @@ impl Recorder {
 
     fn with(stalled: bool) -> (Box<Recorder>, Arc<Mutex<Record>>) {
         let record = Arc::new(Mutex::new(Record::default()));
-        (Box::new(Recorder { record: Arc::clone(&record), stalled }), record)
+        (Box::new(Recorder { record: Arc::clone(&record), stalled, session: None }), record)
+    }
+
+    /// The same caller in a session of that name.
+    pub fn of_session(mut self: Box<Recorder>, name: &str) -> Box<Recorder> {
+        self.session = Some(name.into());
+        self
     }
 }
 
@@ -169,7 +189,7 @@ impl CallContext for Recorder {
     }
 
     fn identity(&self) -> Identity {
-        Identity::default()
+        Identity { session: self.session.clone(), ..Identity::default() }
     }
 
     fn answer(&mut self, key: &str) -> Option<Result<String, RpcError>> {

@@ -9,6 +9,7 @@ use guesthouse::transport::memory;
 use guesthouse_protocol::Revision;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
+use hyper::http::request::Builder;
 use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -86,10 +87,14 @@ impl Client {
 
     /// The same in any revision.
     pub async fn connect_as(transport: Transport, revision: Revision, folder: &str) -> Self {
+        Self::connect_guest(transport, revision, source(folder)).await
+    }
+
+    /// The same to a host that serves this guest alone. Over stdio, what it is configured with is read beside its file.
+    pub async fn connect_guest(transport: Transport, revision: Revision, guest: GuestSource) -> Self {
         let era = if revision.era() == guesthouse_protocol::Era::Modern { Era::Modern } else { Era::Handshake };
         let link = match transport {
             Transport::Http => {
-                let guest = source(folder);
                 let path = format!("/mcp/{}", guest.name);
                 let (host, address) = serve(vec![guest], crate::support::config()).await;
                 Link::Http { address, path, session: None, _host: Some(host) }
@@ -97,10 +102,9 @@ impl Client {
             Transport::Stdio => {
                 let state = tempfile::tempdir().unwrap();
                 let mut child = Command::new(PROGRAM)
-                    .env("XDG_STATE_HOME", crate::support::state_home())
                     .env("XDG_STATE_HOME", state.path())
                     .args(["--log", "off", "run"])
-                    .arg(component(folder))
+                    .arg(guest.file)
                     .stdin(Stdio::piped())
                     .stdout(Stdio::piped())
                     .kill_on_drop(true)
@@ -110,7 +114,7 @@ impl Client {
                 Link::Stdio { input: child.stdin.take().unwrap(), output, _child: Box::new(child), _state: state }
             }
             Transport::Memory => {
-                let host = Host::start(crate::support::config(), vec![source(folder)]).await.unwrap();
+                let host = Host::start(crate::support::config(), vec![guest]).await.unwrap();
                 Link::Memory { client: host.connect(None).unwrap(), _host: host }
             }
         };
@@ -247,14 +251,23 @@ pub fn headers(revision: Revision, session: Option<&str>, message: &Value) -> Ve
 
 /// One POST on a connection of its own.
 pub async fn post(address: SocketAddr, path: &str, headers: &[(String, String)], message: &Value) -> (u16, HeaderMap, Bytes) {
+    exchange(address, Request::post(path), headers, Bytes::from(message.to_string())).await
+}
+
+/// One DELETE on a connection of its own.
+pub async fn delete(address: SocketAddr, path: &str, headers: &[(String, String)]) -> u16 {
+    exchange(address, Request::delete(path), headers, Bytes::new()).await.0
+}
+
+async fn exchange(address: SocketAddr, request: Builder, headers: &[(String, String)], body: Bytes) -> (u16, HeaderMap, Bytes) {
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let mut request = Request::post(path).header("host", address.to_string());
+    let mut request = request.header("host", address.to_string());
     for (name, value) in headers {
         request = request.header(name, value);
     }
-    let response = sender.send_request(request.body(Full::new(Bytes::from(message.to_string()))).unwrap()).await.unwrap();
+    let response = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap();
     let (parts, body) = response.into_parts();
     (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())
 }

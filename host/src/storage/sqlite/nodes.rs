@@ -98,11 +98,11 @@ mod tests {
         };
         assert_eq!((sorted(&one), sorted(&two)), (both.clone(), both));
         drop(two);
-        assert_eq!(one.all().unwrap(), [one.name.clone()]);
+        assert_eq!(one.all().unwrap(), std::slice::from_ref(&one.name));
         // As a process leaves it that is killed.
         let left = one.folder.join("0000000000000000");
         std::fs::write(&left, "").unwrap();
-        assert_eq!(one.all().unwrap(), [one.name.clone()]);
+        assert_eq!(one.all().unwrap(), std::slice::from_ref(&one.name));
         assert!(!left.exists());
     }
 }

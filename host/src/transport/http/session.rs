@@ -80,7 +80,8 @@ impl Session {
         let opened = Instant::now();
         let streams = Streams::new(replay, budget);
         let state = State { peer, streams: streams.clone(), running: HashMap::new(), opened, used: opened, closed: false };
-        Self { endpoint, identity, _presence: presence, listener: Arc::new(listener), streams, state: Mutex::new(state) }
+        let listener = Arc::new(listener.of_session(identity.session.clone()));
+        Self { endpoint, identity, _presence: presence, listener, streams, state: Mutex::new(state) }
     }
 
     /// Whether that caller opened it.

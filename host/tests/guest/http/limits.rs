@@ -24,6 +24,11 @@ async fn too_many_requests_are_refused_and_the_next_call_has_its_own() {
     }
     assert_eq!(server.seen().len(), 4);
     assert!(outside.audit().last().unwrap().ends_with("(more than 2 requests in one call)"));
+    // What is refused counts, too, and the end is noted once, so that a flood of requests is no flood in the audit trail.
+    let before = outside.audit().len();
+    let flood: Vec<_> = (0..100).map(|_| json!({ "authority": "elsewhere.test" })).collect();
+    outside.send_all(json!(flood)).await;
+    assert_eq!(outside.audit().len() - before, 3);
 }
 
 #[tokio::test]

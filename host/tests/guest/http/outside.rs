@@ -117,6 +117,8 @@ impl Outside {
             name: "outgoing".into(),
             config_json: "{}".into(),
             limits: self.limits.clone(),
+            keeping: Default::default(),
+            commit_lock: Default::default(),
             grants: Grants { http: self.patterns.clone(), ..Grants::default() },
             room: Room { audit: Audit::to(self.trail.clone()), http: self.room.clone(), ..Room::default() },
             figures: GuestFigures::default(),

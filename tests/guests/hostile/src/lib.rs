@@ -3,6 +3,7 @@
 mod arena;
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 wit_bindgen::generate!({
     inline: r#"
@@ -68,6 +69,7 @@ const TOOLS: &[&str] = &[
     "schema-verbatim",
     "schema-slow",
     "trace",
+    "count",
     "who",
 ];
 
@@ -198,6 +200,11 @@ impl Tools for Hostile {
             "trace" => {
                 let request = context::request().map(|request| (request.traceparent, request.meta));
                 text(format!("{request:?}"))
+            }
+            // How often this instance was asked so; it hands nothing over to another.
+            "count" => {
+                static COUNT: AtomicU32 = AtomicU32::new(0);
+                text((COUNT.fetch_add(1, Ordering::Relaxed) + 1).to_string())
             }
             "who" => {
                 let who = context::request().map(|request| (request.principal, request.tenant, request.session.is_some()));

@@ -1,0 +1,181 @@
+//! Following files while a host runs: sources are built again, components and the configuration loaded again.
+
+use super::tell;
+use crate::build::{self, BuildContext, Project};
+use crate::config::discover::Source;
+use crate::config::{Config, GuestConfig, paths};
+use crate::host::{GuestSource, Host};
+use crate::swap::{Component, Swapped};
+use crate::watch::{Place, Watch};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Changed {
+    /// The configuration file.
+    Configuration,
+    /// What a guest is made of.
+    Guest(String),
+}
+
+/// What is followed.
+pub(super) struct Follow {
+    watch: Watch<Changed>,
+    sources: BTreeMap<String, Source>,
+    config_file: Option<PathBuf>,
+    config: Config,
+    /// Puts what the command line says over what the file says.
+    adjust: Box<Adjust>,
+}
+
+/// What a command makes of a configuration that was read, and of the names of all guests.
+type Adjust = dyn Fn(&mut Config, &[String]) -> Result<()> + Send + Sync;
+
+impl Follow {
+    /// Follows guests by name, and the configuration file, if there is one. `adjust` is what the command makes of a
+    /// configuration that was read, and of the names of all guests.
+    pub(super) fn new(
+        sources: BTreeMap<String, Source>,
+        config_file: Option<PathBuf>,
+        config: Config,
+        adjust: impl Fn(&mut Config, &[String]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let mut watch = Watch::new(config.swap.debounce.duration())?;
+        for (name, source) in &sources {
+            let place = match source {
+                Source::File(file) => Place::File(file.clone()),
+                Source::Project(project) => Place::Folder(project.dir.clone()),
+            };
+            watch.add(Changed::Guest(name.clone()), place)?;
+        }
+        if let Some(file) = &config_file {
+            watch.add(Changed::Configuration, Place::File(file.clone()))?;
+        }
+        Ok(Self { watch, sources, config_file, config, adjust: Box::new(adjust) })
+    }
+
+    /// Follows for as long as it is polled. What goes wrong is told, and changes nothing that is served.
+    pub(super) async fn run(mut self, host: Host) {
+        loop {
+            for changed in self.watch.next().await {
+                match changed {
+                    Changed::Configuration => self.configuration(&host).await,
+                    Changed::Guest(name) => self.guest(&host, &name).await,
+                }
+            }
+        }
+    }
+
+    /// Builds a guest again if it is built here, and serves what came of it.
+    async fn guest(&self, host: &Host, name: &str) {
+        let Some(source) = self.sources.get(name) else { return };
+        let (file, build_time) = match source {
+            Source::File(file) => (file.clone(), None),
+            Source::Project(project) => {
+                let began = Instant::now();
+                match build_again(project).await {
+                    Ok(file) => (file, Some(began.elapsed())),
+                    Err(error) => return tell(&format!("not built: guest `{name}`: {error:#}; what was served before is served on")),
+                }
+            }
+        };
+        // A guest that could not be built at the start is served from its first good build on.
+        if !host.serves(name) {
+            let config = self.config.guest.get(name).cloned().unwrap_or_default();
+            report(name, build_time, host.configure(GuestSource { name: name.to_owned(), file, config }).await);
+        } else if host.is_other(name, &file).await {
+            report(name, build_time, host.swap(name, Component::File(file)).await);
+        }
+    }
+
+    /// Reads the configuration again, and touches the guests whose table is another one.
+    async fn configuration(&mut self, host: &Host) {
+        let Some(file) = &self.config_file else { return };
+        let names: Vec<String> = self.sources.keys().cloned().collect();
+        let read = Config::read(file).and_then(|mut config| {
+            (self.adjust)(&mut config, &names)?;
+            Ok(config)
+        });
+        let config = match read {
+            Ok(config) => config,
+            Err(error) => return tell(&format!("the configuration is not taken: {error:#}; the one before stays in force")),
+        };
+        if config.differs_beside_guests(&self.config) {
+            tell("the configuration has changed beside the guests' tables; that takes effect at the next start");
+        }
+        for name in names.iter().chain(config.guest.keys().filter(|name| !names.contains(name))) {
+            let (before, after) = (self.config.guest.get(name), config.guest.get(name));
+            if before == after {
+                continue;
+            }
+            match (after, self.component(name, after)) {
+                (Some(config), Some(file)) => {
+                    report(name, None, host.configure(GuestSource { name: name.clone(), file, config: config.clone() }).await);
+                }
+                (None, None) => match host.remove(name).await {
+                    Ok(()) => tell(&format!("{name}: is served no more")),
+                    Err(error) => tell(&format!("{name}: {error:#}")),
+                },
+                (Some(_), None) => tell(&format!("{name}: has no `file`, and is not among what was found at the start")),
+                (None, Some(file)) => {
+                    report(name, None, host.configure(GuestSource { name: name.clone(), file, config: GuestConfig::default() }).await);
+                }
+            }
+        }
+        for (name, guest) in &config.guest {
+            if let (Some(file), false) = (&guest.file, self.sources.contains_key(name)) {
+                let added = self.watch.add(Changed::Guest(name.clone()), Place::File(file.clone()));
+                if let Err(error) = added {
+                    tell(&format!("{name}: {error:#}"));
+                }
+                self.sources.insert(name.clone(), Source::File(file.clone()));
+            }
+        }
+        self.config = config;
+    }
+
+    /// The component of a guest as it is built or configured.
+    fn component(&self, name: &str, config: Option<&GuestConfig>) -> Option<PathBuf> {
+        match self.sources.get(name) {
+            Some(Source::Project(project)) => Some(project.component()),
+            // Its table is what made it a guest.
+            Some(Source::File(file)) if config.is_some() => {
+                Some(config.and_then(|config| config.file.clone()).unwrap_or_else(|| file.clone()))
+            }
+            Some(Source::File(_)) => None,
+            None => config.and_then(|config| config.file.clone()),
+        }
+    }
+}
+
+/// The configuration file in a folder, if there is one.
+pub(super) fn config_in(folder: &Path) -> Option<PathBuf> {
+    Some(folder.join(crate::config::FILE_NAME)).filter(|file| file.is_file())
+}
+
+async fn build_again(project: &Project) -> Result<PathBuf> {
+    let project = project.clone();
+    let built = tokio::task::spawn_blocking(move || {
+        let mut context = BuildContext::new(paths::cache()?, false);
+        build::build(&project, &mut context)
+    });
+    Ok(built.await.context("the build stopped unexpectedly")??.component)
+}
+
+/// Tells what came of it, and how long each step took.
+fn report(name: &str, build_time: Option<Duration>, swapped: Result<Swapped>) {
+    match swapped {
+        Ok(swapped) => {
+            let build = build_time.map_or_else(String::new, |time| format!("build {} ms, ", time.as_millis()));
+            let gate = format!("{build}gate {} ms", swapped.gate_time.as_millis());
+            tell(&format!("{} ({gate})", swapped.sentence()));
+            for difference in &swapped.differences {
+                tell(&format!("  {difference}"));
+            }
+        }
+        Err(error) => tell(&format!("{name}: the new version is refused, and the old one serves on: {error:#}")),
+    }
+}

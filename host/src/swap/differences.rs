@@ -1,0 +1,68 @@
+//! What clients see of one version and not of another.
+
+use crate::changes::Lists;
+use crate::registry::Loaded;
+use guesthouse_protocol::model::Tool;
+use std::collections::BTreeMap;
+
+/// Longest name in a sentence.
+const NAME_BYTES_MAX: usize = 128;
+/// Sentences about one swap.
+const SENTENCES_MAX: usize = 100;
+
+/// The lists that differ.
+pub(crate) fn lists(old: &Loaded, new: &Loaded) -> Lists {
+    let tools = |guest: &Loaded| guest.tools.iter().map(|tool| written(&tool.listed)).collect::<Vec<_>>();
+    let prompts = |guest: &Loaded| guest.prompts.iter().map(|prompt| format!("{prompt:?}")).collect::<Vec<_>>();
+    let templates = |guest: &Loaded| guest.templates.iter().map(|template| format!("{:?}", template.listed)).collect::<Vec<_>>();
+    Lists {
+        tools: tools(old) != tools(new),
+        prompts: prompts(old) != prompts(new),
+        resources: templates(old) != templates(new) || old.resources_digest != new.resources_digest,
+    }
+}
+
+/// What an operator wants to read before the tools of a stranger change under a model: one sentence for each difference.
+pub(crate) fn of_tools(old: &Loaded, new: &Loaded) -> Vec<String> {
+    let by_name =
+        |guest: &Loaded| guest.tools.iter().map(|tool| (tool.listed.name.clone(), tool.listed.clone())).collect::<BTreeMap<_, _>>();
+    let (before, after) = (by_name(old), by_name(new));
+    let mut said = Vec::new();
+    for (name, tool) in &after {
+        let shown = crate::guest::clean(name, NAME_BYTES_MAX);
+        match before.get(name) {
+            None => said.push(format!("the tool `{shown}` is new")),
+            Some(old) if written(old) == written(tool) => {}
+            Some(old) => {
+                let parts = [
+                    ("description", old.description != tool.description),
+                    ("arguments", old.input_schema.get() != tool.input_schema.get()),
+                    (
+                        "output",
+                        old.output_schema.as_ref().map(|schema| schema.get()) != tool.output_schema.as_ref().map(|schema| schema.get()),
+                    ),
+                ];
+                let parts: Vec<&str> = parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect();
+                let parts = if parts.is_empty() { "other properties".to_owned() } else { parts.join(" and ") };
+                said.push(format!("the tool `{shown}` has another {parts}"));
+            }
+        }
+    }
+    said.extend(
+        before
+            .keys()
+            .filter(|name| !after.contains_key(*name))
+            .map(|name| format!("the tool `{}` is gone", crate::guest::clean(name, NAME_BYTES_MAX))),
+    );
+    let more = said.len().saturating_sub(SENTENCES_MAX);
+    if more > 0 {
+        said.truncate(SENTENCES_MAX);
+        said.push(format!("{more} tools more differ"));
+    }
+    said
+}
+
+/// All of a tool that clients can see.
+fn written(tool: &Tool) -> String {
+    format!("{tool:?}")
+}

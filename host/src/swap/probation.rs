@@ -1,0 +1,110 @@
+//! Probation: a new version whose first calls fail more often than those of the version before goes back by itself.
+
+use super::{Component, lock, now_ms, swap};
+use crate::audit::What;
+use crate::host::Shared;
+use crate::registry::Loaded;
+use std::sync::{Arc, Weak};
+use tokio::time::timeout;
+
+/// Calls of the version before that say something of how often it fails; with fewer, it counts as one that does not fail.
+const CALLS_TELLING_MIN: usize = 10;
+
+/// Watches a version that has just been put in force, until it has answered enough calls, or long enough.
+pub(super) fn begin(host: &Arc<Shared>, old: &Loaded, new: &Arc<Loaded>) {
+    let limits = &host.config.swap;
+    if limits.probation_calls == 0 {
+        return;
+    }
+    let allowed = allowed(old.version.tally(), limits.probation_calls, limits.probation_failures);
+    let watched = Watched {
+        guest: new.name.to_string(),
+        digest: new.version.digest().to_owned(),
+        calls: limits.probation_calls,
+        allowed,
+        // It is not kept by being watched.
+        host: Arc::downgrade(host),
+    };
+    let (version, time) = (new.version.clone(), limits.probation_time.duration());
+    // What it answered to the gate is no call of a client.
+    let before = version.tally();
+    tokio::spawn(async move {
+        let ended = timeout(time, async {
+            loop {
+                version.failed().await;
+                let (calls, failures) = version.tally();
+                let (calls, failures) = (calls.saturating_sub(before.0), failures.saturating_sub(before.1));
+                if failures > watched.allowed {
+                    return Some((calls, failures));
+                }
+                if calls >= watched.calls {
+                    return None;
+                }
+            }
+        });
+        let ended = ended.await;
+        drop(version);
+        if let Ok(Some((calls, failures))) = ended {
+            watched.go_back(calls, failures).await;
+        }
+    });
+}
+
+struct Watched {
+    guest: String,
+    digest: String,
+    calls: usize,
+    allowed: usize,
+    host: Weak<Shared>,
+}
+
+impl Watched {
+    async fn go_back(self, calls: usize, failures: usize) {
+        let Some(host) = self.host.upgrade() else { return };
+        let guest = self.guest.as_str();
+        let is_served = host.dispatcher.registry().guest(guest).is_some_and(|served| served.version.digest() == self.digest);
+        // Somebody was faster.
+        if !is_served {
+            return;
+        }
+        let reason = format!("{failures} of its first {calls} calls failed, so that it went back by itself to the version before");
+        match swap(&host, guest, Component::Kept(None)).await {
+            Ok(_) => {
+                host.loader.note(What::Unloaded, guest, &reason);
+                tracing::error!(guest, "the new version is served no more: {reason}");
+                if let Some(slot) = host.swaps.slot(guest) {
+                    *lock(&slot.refused) = Some((now_ms(), reason));
+                }
+            }
+            Err(error) => {
+                tracing::error!(guest, "{failures} of the first {calls} calls of the new version failed, and it cannot go back: {error:#}")
+            }
+        }
+    }
+}
+
+/// How many of the first calls may fail, given how the version before did.
+fn allowed((calls, failures): (usize, usize), first: usize, percent: usize) -> usize {
+    let usual = if calls < CALLS_TELLING_MIN { 0 } else { first.saturating_mul(failures).div_ceil(calls) };
+    usual.saturating_add(first.saturating_mul(percent) / 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_may_fail_a_little_more_often_than_the_one_before() {
+        for (before, first, percent, expected) in [
+            ((0, 0), 50, 20, 10),
+            ((9, 9), 50, 20, 10),
+            ((100, 0), 50, 20, 10),
+            ((100, 10), 50, 20, 15),
+            ((100, 100), 50, 20, 60),
+            ((1_000, 1), 50, 20, 11),
+            ((0, 0), 50, 0, 0),
+        ] {
+            assert_eq!(allowed(before, first, percent), expected, "{before:?}");
+        }
+    }
+}
