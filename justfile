@@ -28,6 +28,11 @@ clients:
 soak calls="200000" loads="2000":
     SOAK_CALLS={{calls}} SOAK_LOADS={{loads}} cargo test -p guesthouse --test soak -- --nocapture
 
+# What callers of one guest notice of calls of another that never end (needs wrk and a quiet machine).
+loops:
+    cargo build --release
+    tests/bench/loops
+
 # One fuzz target for so many seconds; the targets are the files of host/protocol/fuzz/fuzz_targets.
 fuzz target seconds="600":
     host/protocol/fuzz/run {{target}} {{seconds}}
