@@ -138,7 +138,7 @@ async fn on_tcp_only_whoever_has_the_token_is_answered_and_clients_of_the_protoc
     for (path, authorization, status) in [
         ("/metrics", Some(right.as_str()), "200"),
         ("/status", Some(right.as_str()), "200"),
-        ("/swap", Some(right.as_str()), "404"),
+        ("/swap", Some(right.as_str()), "405"),
         ("/metrics", None, "401"),
         ("/metrics", Some("Bearer"), "401"),
         ("/metrics", Some("Bearer wrong"), "401"),
