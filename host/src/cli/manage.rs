@@ -30,6 +30,9 @@ pub(super) struct Rollback {
     /// The guest.
     #[arg(value_name = "NAME")]
     guest: String,
+    /// Go back over a migration too: puts the state back as it was before it. What was written since is lost.
+    #[arg(long)]
+    restore_state: bool,
     #[command(flatten)]
     socket: Socket,
     /// Print JSON.
@@ -48,7 +51,7 @@ impl Swap {
 
 impl Rollback {
     pub(super) async fn run(self) -> Result<ExitCode> {
-        let answer = post(&self.socket, "/rollback", &json!({ "guest": self.guest })).await?;
+        let answer = post(&self.socket, "/rollback", &json!({ "guest": self.guest, "restore_state": self.restore_state })).await?;
         show(&answer, self.json)
     }
 }

@@ -163,11 +163,21 @@ impl<S: Service> Connection<S> {
     }
 
     fn received(&mut self, message: Result<Bytes, Refusal>) {
+        self.keep_up();
         let effects = match message {
             Ok(message) => self.peer.receive(&message),
             Err(refusal) => self.peer.refuse(&refusal),
         };
         self.carry_out(effects);
+    }
+
+    /// What the server says of itself may be another since the last message, when a guest was swapped. A connection outlives that.
+    fn keep_up(&mut self) {
+        let config = self.service.peer_config(&self.endpoint, self.peer.config().transport);
+        // Where nothing is served any more, the peer says so in the words that it has.
+        if let Some(config) = config.filter(|config| !Arc::ptr_eq(config, self.peer.config())) {
+            self.peer.reconfigure(config);
+        }
     }
 
     fn ended(&mut self, ended: Result<(CallId, Outcome), tokio::task::JoinError>) {
