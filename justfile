@@ -32,6 +32,7 @@ soak calls="200000" loads="2000":
 loops:
     cargo build --release
     tests/bench/loops
+
 # Swaps under load, so many and so many milliseconds apart: 200 in a minute. Prints what calls took.
 swaps count="200" apart="300":
     SWAPS={{count}} SWAP_MS={{apart}} cargo test --release -p tests --test it -- --nocapture swap::load
