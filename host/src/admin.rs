@@ -109,6 +109,8 @@ struct Order {
     /// Whether to go back over a migration.
     #[serde(default)]
     restore_state: bool,
+    /// The share of the calls of tools that the new version gets; without it, and with no file, the version that has one gets all.
+    percent: Option<u8>,
 }
 
 async fn manage(host: &Host, path: &str, body: Incoming) -> Result<Value> {
@@ -117,14 +119,18 @@ async fn manage(host: &Host, path: &str, body: Incoming) -> Result<Value> {
     let component = match (path, order.file) {
         ("/swap", _) if order.restore_state => bail!("only a rollback takes `restore_state`"),
         ("/swap", Some(file)) => Component::File(file),
-        ("/swap", None) => bail!("the order names no `file`"),
+        ("/swap", None) if order.percent.is_some() => bail!("the order names no `file`"),
+        ("/swap", None) => Component::Tried,
         (_, Some(_)) => bail!("a rollback takes no `file`"),
         (_, None) => Component::Previous { restore_state: order.restore_state },
     };
     // What was begun is done, whether or not anybody waits for it.
     let host = host.clone();
     let done = tokio::spawn(async move {
-        let outcome = host.swap(&order.guest, component).await;
+        let outcome = match (order.percent, component) {
+            (Some(percent), Component::File(file)) => host.try_out(&order.guest, file, percent).await,
+            (_, component) => host.swap(&order.guest, component).await,
+        };
         swap::log(&order.guest, &outcome);
         outcome
     });

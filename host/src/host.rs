@@ -135,6 +135,12 @@ impl Host {
         swap::swap(&self.shared, guest, component).await
     }
 
+    /// Gives a component that passes the gate a share of the calls of a guest's tools: `percent` in a hundred. `Component::Tried` puts
+    /// it in force, `Component::Previous` ends the trial.
+    pub async fn try_out(&self, guest: &str, file: PathBuf, percent: u8) -> Result<Swapped> {
+        swap::try_out(&self.shared, guest, file, percent).await
+    }
+
     /// Serves a guest by another configuration or from another file, or a guest that is new.
     pub async fn configure(&self, guest: GuestSource) -> Result<Swapped> {
         swap::configure(&self.shared, guest).await

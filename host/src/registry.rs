@@ -193,6 +193,11 @@ impl Registry {
         Self::of(config, guests, self.prefixed)
     }
 
+    /// One guest alone, under the names that it has beside the others.
+    pub fn alone(&self, config: &Config, guest: Arc<Loaded>) -> Result<Self> {
+        Self::of(config, vec![guest], self.prefixed)
+    }
+
     /// The same without a guest.
     pub fn without(&self, config: &Config, name: &str) -> Result<Self> {
         Self::of(config, self.guests().iter().filter(|guest| *guest.name != *name).cloned().collect(), self.prefixed)

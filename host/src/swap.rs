@@ -10,6 +10,7 @@ mod gate;
 pub(crate) mod history;
 mod migrate;
 mod probation;
+mod share;
 
 use crate::audit::What;
 use crate::changes::Lists;
@@ -42,6 +43,8 @@ pub enum Component {
         /// Whether to go back over a change of the guest's state, by putting back what it was before.
         restore_state: bool,
     },
+    /// The version that has a share of the calls.
+    Tried,
 }
 
 /// What a swap did to what a guest has stored.
@@ -70,6 +73,8 @@ pub struct Swapped {
     pub handed_over: usize,
     /// What became of the guest's state.
     pub state: Stored,
+    /// How many of a hundred calls of tools go to the version from now on; None for all calls.
+    pub percent: Option<u8>,
     /// How long reading, compiling and starting took.
     pub gate_time: Duration,
     /// How long all of it took.
@@ -86,6 +91,7 @@ impl Swapped {
             "from": self.from.as_ref().map(version),
             "to": version(&self.to),
             "differences": self.differences,
+            "percent": self.percent,
             "handed_over": self.handed_over,
             "migrated": if let Stored::Migrated(spaces) = self.state { Some(spaces) } else { None },
             "keys_lost": if let Stored::Restored(keys) = self.state { Some(keys) } else { None },
@@ -97,6 +103,9 @@ impl Swapped {
     /// As one line for a person.
     pub fn sentence(&self) -> String {
         let version = |(version, digest): &(String, String)| format!("{version} ({})", short(digest));
+        if let Some(percent) = self.percent {
+            return format!("{}: {percent} of 100 calls of tools go to {} from now on", self.guest, version(&self.to));
+        }
         let from = self.from.as_ref().map_or_else(String::new, |from| format!("{} → ", version(from)));
         let state = match self.state {
             Stored::Untouched => String::new(),
@@ -126,6 +135,8 @@ struct Slot {
     refused: Mutex<Option<(u64, String)>>,
     /// What watches the first calls of the version that is served.
     probation: Mutex<Option<AbortOnDrop>>,
+    /// The version that has a share of the calls.
+    tried: Mutex<Option<share::Tried>>,
 }
 
 /// Ends a task with what it belongs to.
@@ -168,6 +179,11 @@ impl Swaps {
         self.slot(guest).and_then(|slot| lock(&slot.refused).clone())
     }
 
+    /// The version of a guest that has a share of its calls, and how many in a hundred.
+    pub(crate) fn tried(&self, guest: &str) -> Option<(String, u8)> {
+        self.slot(guest).and_then(|slot| share::of(&slot))
+    }
+
     /// The versions of a guest that are kept.
     pub(crate) fn kept(&self, guest: &str) -> Vec<Kept> {
         let Some(slot) = self.slot(guest) else { return Vec::new() };
@@ -197,7 +213,13 @@ impl Swaps {
 
 impl Slot {
     fn new(source: GuestSource) -> Self {
-        Self { source: Mutex::new(source), turn: tokio::sync::Mutex::default(), refused: Mutex::default(), probation: Mutex::default() }
+        Self {
+            source: Mutex::new(source),
+            turn: tokio::sync::Mutex::default(),
+            refused: Mutex::default(),
+            probation: Mutex::default(),
+            tried: Mutex::default(),
+        }
     }
 }
 
@@ -209,11 +231,23 @@ pub(crate) async fn swap(host: &Arc<Shared>, guest: &str, component: Component) 
     through_the_gate(host, &slot, source, component, Same::Refused).await
 }
 
-/// Goes back from a version, if it is the one that is served.
+/// Gives a version that passes the gate a share of the calls of its guest's tools: so many in a hundred.
+pub(crate) async fn try_out(host: &Arc<Shared>, guest: &str, file: PathBuf, percent: u8) -> Result<Swapped> {
+    let slot = host.swaps.slot(guest).ok_or_else(|| anyhow!("there is no guest called `{guest}`"))?;
+    let _turn = slot.turn.lock().await;
+    let source = lock(&slot.source).clone();
+    let outcome = share::begin(host, &slot, &source, file, percent).await;
+    note_outcome(host, &slot, guest, outcome)
+}
+
+/// Goes back from a version, if it is the one that is served, or the one that is tried.
 async fn go_back_from(host: &Arc<Shared>, guest: &str, digest: &str) -> Option<Result<Swapped>> {
     let slot = host.swaps.slot(guest)?;
     let _turn = slot.turn.lock().await;
     // Somebody may have been faster.
+    if share::is_tried(&slot, digest) {
+        return share::end(host, &slot, guest).map(Ok);
+    }
     host.dispatcher.registry().guest(guest).filter(|served| served.version.digest() == digest)?;
     let source = lock(&slot.source).clone();
     Some(through_the_gate(host, &slot, source, Component::Previous { restore_state: false }, Same::Refused).await)
@@ -247,6 +281,7 @@ pub(crate) async fn remove(host: &Arc<Shared>, guest: &str) -> Result<()> {
         gate::drain(old);
     }
     *lock(&slot.probation) = None;
+    share::end(host, &slot, guest);
     lock(&host.swaps.slots).remove(guest);
     Ok(())
 }
@@ -261,16 +296,22 @@ enum Same {
 
 async fn through_the_gate(host: &Arc<Shared>, slot: &Slot, source: GuestSource, component: Component, same: Same) -> Result<Swapped> {
     let guest = source.name.clone();
-    match gate::pass(host, slot, &source, component, same).await {
+    let outcome = gate::pass(host, slot, &source, component, same).await;
+    note_outcome(host, slot, &guest, outcome)
+}
+
+/// Remembers why a version was refused, until one is not.
+fn note_outcome(host: &Shared, slot: &Slot, guest: &str, outcome: Result<Swapped>) -> Result<Swapped> {
+    match outcome {
         Ok(swapped) => {
             *lock(&slot.refused) = None;
-            lock_not_served(host).retain(|(name, _)| *name != guest);
+            lock_not_served(host).retain(|(name, _)| name != guest);
             Ok(swapped)
         }
         Err(error) => {
             let reason = clean(&format!("{error:#}"), REFUSAL_BYTES_MAX);
             *lock(&slot.refused) = Some((now_ms(), reason.clone()));
-            host.loader.note(What::Unloaded, &guest, &reason);
+            host.loader.note(What::Unloaded, guest, &reason);
             Err(error)
         }
     }

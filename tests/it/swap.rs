@@ -163,8 +163,8 @@ async fn each_way_to_be_refused_leaves_the_old_version_serving_and_says_why() {
         (cut, "damaged"),
         (other_world, "another world"),
         (other_contract, "9.1.0"),
-        (component("tests/guests/state"), "imports wasi:keyvalue"),
-        (component("tests/guests/outgoing"), "wasi:http"),
+        (crate::grants::guest(kit.folder.path(), "wants.wasm", &[], Some("state = { required = true }")), "requires state of its own"),
+        (crate::grants::guest(kit.folder.path(), "imports.wasm", &["wasi:http/outgoing-handler@0.2.4"], None), "not granted"),
         (kit.folder.path().join("kit.wasm"), "served already"),
     ] {
         let said = kit.swap(file).await.unwrap_err();
@@ -217,6 +217,15 @@ fn kit_of(of: &Kit) -> GuestSource {
 }
 
 #[tokio::test]
+async fn what_a_version_may_do_that_the_one_before_might_not_is_said() {
+    let kit = Kit::start().await;
+    let granted = GuestSource { config: toml::from_str("grants = { state = true }").unwrap(), ..kit_of(&kit) };
+    kit.host.configure(granted).await.unwrap();
+    let swapped = kit.host.swap("kit", Component::File(component("tests/guests/state"))).await.unwrap();
+    assert!(swapped.differences.iter().any(|said| said == "it has state of its own now"), "{:?}", swapped.differences);
+}
+
+#[tokio::test]
 async fn a_connection_that_is_open_says_who_the_server_is_now() {
     let kit = Kit::start().await;
     let client = kit.host.connect(None).unwrap();
@@ -235,7 +244,7 @@ async fn names_that_collide_are_refused() {
     let mut config = config(folder.path());
     config.server.prefix = guesthouse::config::Prefix::Never;
     std::fs::copy(component(ECHO), folder.path().join("kit.wasm")).unwrap();
-    let other = GuestSource { name: "other".into(), file: component("tests/guests/changing"), config: GuestConfig::default() };
+    let other = GuestSource { name: "other".into(), file: component("tests/guests/changing"), config: kit(folder.path()).config };
     let host = Host::start(config, vec![kit(folder.path()), other]).await.unwrap();
     let said = format!("{:#}", host.swap("other", Component::File(component(HOSTILE))).await.unwrap_err());
     assert!(said.contains("echo") && said.contains("kit") && said.contains("other"), "{said}");

@@ -10,7 +10,6 @@ mod names;
 mod sessions;
 mod tx;
 
-
 use bytes::Bytes;
 use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::{ResourceTableError, WasiView};

@@ -2,7 +2,7 @@
 
 use super::history::{History, Kept, digest};
 use super::migrate::{self, Change};
-use super::{ALL_LISTS, Component, Same, Slot, Stored, Swapped, differences, digest_of, lock, now_ms, probation};
+use super::{ALL_LISTS, Component, Same, Slot, Stored, Swapped, differences, digest_of, lock, now_ms, probation, share};
 use crate::audit::What;
 use crate::capability::keyvalue;
 use crate::guest::read_component;
@@ -28,9 +28,9 @@ struct Wanted {
 }
 
 /// What passed the gate.
-struct Passed {
-    new: Arc<Loaded>,
-    bytes: Vec<u8>,
+pub(super) struct Passed {
+    pub(super) new: Arc<Loaded>,
+    pub(super) bytes: Vec<u8>,
     back: Option<(Kept, bool)>,
 }
 
@@ -38,12 +38,15 @@ struct Passed {
 pub(super) async fn pass(host: &Arc<Shared>, slot: &Slot, source: &GuestSource, component: Component, same: Same) -> Result<Swapped> {
     let began = Instant::now();
     let name = &source.name;
+    if let (Component::Previous { .. }, Some(ended)) = (&component, share::of(slot).and_then(|_| share::end(host, slot, name))) {
+        return Ok(ended);
+    }
     let mut history = host.swaps.history(source)?;
     let served = host.dispatcher.registry().guest(name).cloned();
     if let Some(served) = &served {
         keep_served(source, &mut history, served).await;
     }
-    let Passed { new, bytes, back } = check(host, source, &history, component, same, served.as_deref()).await?;
+    let Passed { new, bytes, back } = check(host, slot, source, &history, component, same, served.as_deref()).await?;
     let change = change_of(host, served.as_deref(), &new, back.as_ref()).await?;
     let gate_time = began.elapsed();
     let old = put_in_force(host, &new, served.as_deref(), change.as_ref()).await?;
@@ -54,6 +57,7 @@ pub(super) async fn pass(host: &Arc<Shared>, slot: &Slot, source: &GuestSource, 
     host.loader.note(What::Loaded, name, new.version.digest());
     let differ = old.as_ref().map_or(ALL_LISTS, |old| differences::lists(old, &new));
     host.dispatcher.tell_swapped(&new.name, differ);
+    share::end(host, slot, name);
     let handed_over = new.version.take_over().await;
     remember(host, source, &mut history, &new, &bytes, back.as_ref(), state).await;
     let version = |guest: &Loaded| (guest.info.version.clone(), guest.version.digest().to_owned());
@@ -69,12 +73,14 @@ pub(super) async fn pass(host: &Arc<Shared>, slot: &Slot, source: &GuestSource, 
         }
         drain(old);
     }
-    Ok(Swapped { guest: name.clone(), from, to: version(&new), differences, handed_over, state, gate_time, time: began.elapsed() })
+    let (guest, to, percent) = (name.clone(), version(&new), None);
+    Ok(Swapped { guest, from, to, differences, handed_over, state, percent, gate_time, time: began.elapsed() })
 }
 
 /// Compiles a component, starts it, asks for its lists, and looks whether all of it fits. Nothing is changed by this.
-async fn check(
+pub(super) async fn check(
     host: &Shared,
+    slot: &Slot,
     source: &GuestSource,
     history: &History,
     component: Component,
@@ -85,6 +91,11 @@ async fn check(
     let Wanted { file, back } = match component {
         Component::File(file) => Wanted { file, back: None },
         Component::Previous { restore_state } => wanted_back(host, name, history, restore_state).await?,
+        Component::Tried => {
+            let (new, bytes) = share::passed(slot).ok_or_else(|| anyhow!("no version of guest `{name}` has a share of its calls"))?;
+            host.dispatcher.registry().check(&host.config, &new).context("the new version does not fit beside the other guests")?;
+            return Ok(Passed { new, bytes, back: None });
+        }
     };
     let shown = file.display().to_string();
     let bytes = spawn_blocking(move || read_component(&file)).await.context(STOPPED)??;

@@ -59,11 +59,17 @@ impl Held {
     }
 }
 
+/// Whether the new version has something to migrate.
+pub(super) async fn is_due(host: &Shared, old: &Loaded, new: &Loaded) -> Result<bool> {
+    if !new.version.exports().migration || !new.version.uses_state() || old.info.version == new.info.version {
+        return Ok(false);
+    }
+    Ok(!host.loader.storage.open().await?.spaces(realm(&new.name)).await?.is_empty())
+}
+
 /// What the new version is to do to the state, done but not committed. None where there is nothing to do.
 pub(super) async fn prepare(host: &Shared, old: &Loaded, new: &Loaded) -> Result<Option<Change>> {
-    let is_due = new.version.exports().migration && new.version.uses_state() && old.info.version != new.info.version;
-    let storage = &host.loader.storage;
-    if !is_due || storage.open().await?.spaces(realm(&new.name)).await?.is_empty() {
+    if !is_due(host, old, new).await? {
         return Ok(None);
     }
     let alone = hold(new).await?;

@@ -246,7 +246,7 @@ async fn no_call_fails_is_lost_or_is_carried_out_twice() {
         { "bucket": "guest", "do": "get", "key": "n" }, { "bucket": "guest", "do": "set", "key": "ready", "value": "yes" }] } });
     let answer = listening.request("tools/call", get).await.unwrap();
     assert_eq!(answer["result"]["content"][0]["text"], json!([counted.to_string(), null]).to_string());
-    let done = ended(&listening, &task).await;
+    let done = ended(&host.connect(None).unwrap(), &task).await;
     assert_eq!(done["result"]["status"], "completed", "{done}");
     let status = host.status();
     assert_eq!(status["guests"][0]["calls"].as_object().unwrap().keys().collect::<Vec<_>>(), ["ok"], "{status}");
