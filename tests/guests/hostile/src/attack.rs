@@ -36,6 +36,7 @@ named! {
         DeepMeta = "deep-meta",
         DeepError = "deep-error",
         DeepQuestion = "deep-question",
+        DeepLog = "deep-log",
         HugeNumber = "huge-number",
         LongNumber = "long-number",
         DuplicateKeys = "duplicate-keys",

@@ -29,6 +29,13 @@ pub fn in_question() -> Result<ToolOutcome, Error> {
     Ok(ToolOutcome::InputRequired(InputRequired { questions, state: None }))
 }
 
+/// What is small enough for a line of the log.
+pub fn in_log() -> Result<ToolOutcome, Error> {
+    context::log(context::LogLevel::Error, None, &format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)));
+    context::log(context::LogLevel::Error, None, "1e999999");
+    text("logged".into())
+}
+
 /// More than any number of IEEE 754.
 pub fn huge_number() -> Result<ToolOutcome, Error> {
     structured(r#"{"a":[-1e999999999,1]}"#.into())

@@ -212,6 +212,7 @@ impl Tools for Hostile {
             Attack::DeepMeta => bombs::in_meta(bombs::deep()),
             Attack::DeepError => Err(bombs::in_error()),
             Attack::DeepQuestion => bombs::in_question(),
+            Attack::DeepLog => bombs::in_log(),
             Attack::HugeNumber => bombs::huge_number(),
             Attack::LongNumber => bombs::long_number(),
             Attack::DuplicateKeys => structured(r#"{"a":1,"a":{"a":2,"a":3},"__proto__":{"a":4}}"#.into()),

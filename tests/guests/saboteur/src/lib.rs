@@ -96,6 +96,9 @@ impl Lifecycle for Saboteur {
 
     fn init(config: String) -> Result<(), String> {
         let wrong = config.strip_prefix(r#"{"wrong":""#).and_then(|rest| rest.strip_suffix(r#""}"#)).unwrap_or_default();
+        if !wrong.is_empty() && !Callback::ALL.iter().any(|callback| wrong.split(' ').next() == Some(callback.name())) {
+            return Err(format!("there is no callback in `{wrong}`"));
+        }
         TABLE.replace(wrong.into());
         enter(Callback::Init);
         Ok(())
