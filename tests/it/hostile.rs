@@ -47,7 +47,7 @@ impl Expected {
             Code(expected) => answer["error"]["code"] == expected,
             ToolError => answer["result"]["isError"] == true,
             Harmless(part) => answer.get("error").is_none() && answer["result"]["isError"] != true && answer.to_string().contains(part),
-            LeftOut => answer["error"]["code"] == -32602 && kind.is_none(),
+            LeftOut => answer["error"]["code"] == -32602 && kind == Some("not_found"),
         };
         let shown = shown(answer);
         (!is_as_expected).then(|| format!("not {self:?}, but {shown} (the other call was first: {})", ran.other_first))

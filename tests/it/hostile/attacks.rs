@@ -28,8 +28,8 @@ fn expected(attack: Attack, era: Era) -> Expected {
         Attack::ProgressFalling => Harmless("[true, false, false, false, false, true]"),
         Attack::ProgressQuick => Harmless("true"),
         Attack::Changes | Attack::ChangesFlood => Harmless("announced"),
-        // It asks nothing, so that the next run begins at once, over and over in the era where the host asks.
-        Attack::ChangesThenAsk => by_era(era, Harmless("input_required"), Kind("too_many_rounds")),
+        // It asks nothing, which is nothing that a session could be asked.
+        Attack::ChangesThenAsk => by_era(era, Harmless("input_required"), ToolError),
         // Nothing was asked before, and so nothing is answered.
         Attack::Context => Harmless("None None true"),
         Attack::NotFound => Code(-32602),

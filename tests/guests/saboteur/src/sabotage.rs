@@ -36,7 +36,7 @@ named! {
         /// Waits in the host for longer than any call may last.
         Sleep = "sleep",
         Grow = "grow",
-        /// Opens things of the host, and lets go of none.
+        /// Opens things of the host and lets go of none, until the host gives it no more.
         Hoard = "hoard",
     }
 }
