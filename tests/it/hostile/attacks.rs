@@ -22,7 +22,7 @@ fn expected(attack: Attack, era: Era) -> Expected {
         Attack::Grow => Kind("handler_memory"),
         Attack::Recurse | Attack::Trap | Attack::Panic => CRASH,
         Attack::Huge | Attack::Alias => Kind("output_too_large"),
-        Attack::LogFlood | Attack::LogLong | Attack::DeepLog => Harmless("logged"),
+        Attack::LogFlood | Attack::LogLong | Attack::LogLongName | Attack::DeepLog => Harmless("logged"),
         Attack::Progress => Harmless("Ok(())"),
         Attack::ProgressFlood => Harmless("\"0\""),
         Attack::ProgressFalling => Harmless("[true, false, false, false, false, true]"),
@@ -30,6 +30,10 @@ fn expected(attack: Attack, era: Era) -> Expected {
         Attack::Changes | Attack::ChangesFlood => Harmless("announced"),
         // It asks nothing, which is nothing that a session could be asked.
         Attack::ChangesThenAsk => by_era(era, Harmless("input_required"), ToolError),
+        Attack::QuestionTwice => INVALID,
+        Attack::QuestionFlood => Kind("output_too_large"),
+        // The session has no such capability, and its guest's state goes nowhere.
+        Attack::StateHuge => by_era(era, Kind("output_too_large"), ToolError),
         // Nothing was asked before, and so nothing is answered.
         Attack::Context => Harmless("None None true"),
         Attack::NotFound => Code(-32602),
@@ -76,7 +80,9 @@ async fn check(transport: Transport, era: Era) {
         let name = attack.name();
         let ran = stage.attack("tools/call", json!({ "name": format!("hostile_{name}"), "arguments": {} })).await;
         wrong.extend(expected(*attack, era).problem(&ran).map(|problem| format!("{name}: {problem}")));
-        if ran.noise > NOISE_MAX {
+        // A flood arrives as far as it may, and no further.
+        let least = if matches!(attack, Attack::LogFlood | Attack::ProgressFlood) { NOISE_MAX / 2 } else { 0 };
+        if !(least..=NOISE_MAX).contains(&ran.noise) {
             wrong.push(format!("{name}: {} notifications", ran.noise));
         }
     }

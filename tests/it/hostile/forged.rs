@@ -65,7 +65,11 @@ const FORGERIES: &[Forgery] = &[
     forgery("overflow", &[(CONTENT, ITEM), (CONTENT_LEN, -1)], CRASH),
     forgery("item-misaligned", &[(CONTENT, ITEM + 1), (CONTENT_LEN, 1)], CRASH),
     forgery("json-beyond", &[(STRUCTURED, 1), (STRUCTURED + 4, -8), (STRUCTURED + 8, 64)], CRASH),
-    forgery("whole-memory", &[(STRUCTURED, 1), (STRUCTURED + 4, 0), (STRUCTURED + 8, (MEMORY_PAGES as i32) * 65_536)], Kind("output_too_large")),
+    forgery(
+        "whole-memory",
+        &[(STRUCTURED, 1), (STRUCTURED + 4, 0), (STRUCTURED + 8, (MEMORY_PAGES as i32) * 65_536)],
+        Kind("output_too_large"),
+    ),
     // Whatever is not zero is true.
     forgery("flag", &[(IS_ERROR, 7)], ToolError),
     forgery(HOG, &[], Kind("handler_memory")),

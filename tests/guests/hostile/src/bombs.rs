@@ -1,9 +1,9 @@
 //! Texts that are meant for whoever reads them: JSON that is hard to parse, and text that is none.
 
-use crate::guesthouse::mcp::context;
-use crate::guesthouse::mcp::types::{Asked, Content, Error, InputRequired, Question, RpcError, TextContent, ToolResult};
 use crate::exports::guesthouse::mcp::tools::ToolOutcome;
 use crate::guesthouse::mcp::changes;
+use crate::guesthouse::mcp::context;
+use crate::guesthouse::mcp::types::{Asked, Content, Error, InputRequired, Question, RpcError, TextContent, ToolResult};
 use crate::{structured, text};
 
 /// Deeper than a parser may go that calls itself, and valid all the same.
@@ -27,6 +27,12 @@ pub fn in_question() -> Result<ToolOutcome, Error> {
     let question = format!(r#"{{"message":"?","requestedSchema":{{"type":"object","properties":{{"a":{}}}}}}}"#, deep());
     let questions = vec![Asked { key: "a".into(), question: Question::Elicit(question) }];
     Ok(ToolOutcome::InputRequired(InputRequired { questions, state: None }))
+}
+
+/// Asks for the same under each key.
+pub fn questions(keys: impl IntoIterator<Item = String>, state: Vec<u8>) -> Result<ToolOutcome, Error> {
+    let questions = keys.into_iter().map(|key| Asked { key, question: Question::ListRoots }).collect();
+    Ok(ToolOutcome::InputRequired(InputRequired { questions, state: Some(state) }))
 }
 
 /// What is small enough for a line of the log.

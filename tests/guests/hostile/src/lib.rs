@@ -132,6 +132,10 @@ impl Tools for Hostile {
                 context::log(context::LogLevel::Info, None, &format!("\"{}\"", "\n".repeat(100_000)));
                 text("logged".into())
             }
+            Attack::LogLongName => {
+                context::log(context::LogLevel::Info, Some(&"n".repeat(500_000)), "1");
+                text("logged".into())
+            }
             Attack::Progress => {
                 let sent = context::report_progress(1.0, Some(2.0), Some(&arguments));
                 text(format!("{sent:?}"))
@@ -213,6 +217,9 @@ impl Tools for Hostile {
             Attack::DeepError => Err(bombs::in_error()),
             Attack::DeepQuestion => bombs::in_question(),
             Attack::DeepLog => bombs::in_log(),
+            Attack::QuestionFlood => bombs::questions((0..5_000).map(|at| format!("q{at}")), Vec::new()),
+            Attack::QuestionTwice => bombs::questions(["q", "q", ""].map(String::from), Vec::new()),
+            Attack::StateHuge => bombs::questions(["q".into()], vec![7; 900_000]),
             Attack::HugeNumber => bombs::huge_number(),
             Attack::LongNumber => bombs::long_number(),
             Attack::DuplicateKeys => structured(r#"{"a":1,"a":{"a":2,"a":3},"__proto__":{"a":4}}"#.into()),

@@ -83,14 +83,7 @@ pub fn templates(note: &str, cursor: Option<String>) -> TemplatePage {
 
 pub fn prompts(note: &str, cursor: Option<String>) -> PromptPage {
     let (names, next) = names(note, Callback::ListPrompts, cursor, &["well"]);
-    let prompt = |name: String| Prompt {
-        name,
-        title: None,
-        description: None,
-        arguments: Vec::new(),
-        icons: Vec::new(),
-        meta: None,
-        more: None,
-    };
+    let prompt =
+        |name: String| Prompt { name, title: None, description: None, arguments: Vec::new(), icons: Vec::new(), meta: None, more: None };
     PromptPage { prompts: names.into_iter().map(prompt).collect(), next, cache: None }
 }
