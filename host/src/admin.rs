@@ -7,7 +7,7 @@ pub use listen::{Listeners, socket_for};
 
 use crate::guest::clean;
 use crate::host::Host;
-use crate::swap::Component;
+use crate::swap::{self, Component};
 use crate::telemetry::TEXT_TYPE;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
@@ -106,20 +106,34 @@ struct Order {
     guest: String,
     /// The component of the new version; none to go back.
     file: Option<PathBuf>,
+    /// Whether to go back over a migration.
+    #[serde(default)]
+    restore_state: bool,
+    /// The share of the calls of tools that the new version gets; without it, and with no file, the version that has one gets all.
+    percent: Option<u8>,
 }
 
 async fn manage(host: &Host, path: &str, body: Incoming) -> Result<Value> {
     let body = Limited::new(body, ORDER_BYTES_MAX).collect().await.map_err(|error| anyhow!("the order cannot be read: {error}"))?;
     let order: Order = serde_json::from_slice(&body.to_bytes()).context("the order is not understood")?;
     let component = match (path, order.file) {
+        ("/swap", _) if order.restore_state => bail!("only a rollback takes `restore_state`"),
         ("/swap", Some(file)) => Component::File(file),
-        ("/swap", None) => bail!("the order names no `file`"),
+        ("/swap", None) if order.percent.is_some() => bail!("the order names no `file`"),
+        ("/swap", None) => Component::Tried,
         (_, Some(_)) => bail!("a rollback takes no `file`"),
-        (_, None) => Component::Kept(None),
+        (_, None) => Component::Previous { restore_state: order.restore_state },
     };
     // What was begun is done, whether or not anybody waits for it.
     let host = host.clone();
-    let done = tokio::spawn(async move { host.swap(&order.guest, component).await });
+    let done = tokio::spawn(async move {
+        let outcome = match (order.percent, component) {
+            (Some(percent), Component::File(file)) => host.try_out(&order.guest, file, percent).await,
+            (_, component) => host.swap(&order.guest, component).await,
+        };
+        swap::log(&order.guest, &outcome);
+        outcome
+    });
     Ok(done.await.context("the swap stopped unexpectedly")??.to_json())
 }
 

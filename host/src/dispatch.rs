@@ -10,6 +10,7 @@ mod lists;
 mod news;
 mod questions;
 mod seat;
+mod shares;
 mod tasks;
 mod tools;
 mod trace;
@@ -119,6 +120,16 @@ impl Dispatcher {
         self.news.swap(guest)
     }
 
+    /// Gives a version that is not in force a share of the calls of its guest's tools.
+    pub(crate) fn share(&self, guest: &Arc<Loaded>, percent: u8) -> anyhow::Result<()> {
+        self.news.share(guest, percent)
+    }
+
+    /// Ends that.
+    pub(crate) fn end_share(&self, guest: &str) {
+        self.news.shares.end(guest);
+    }
+
     /// Takes a guest out.
     pub(crate) fn remove(&self, name: &str) -> anyhow::Result<Option<Arc<Loaded>>> {
         self.news.remove(name)
@@ -127,6 +138,11 @@ impl Dispatcher {
     /// Tells listeners what became of a guest.
     pub(crate) fn tell_swapped(&self, guest: &Arc<str>, differ: Lists) {
         self.news.tell_swapped(guest, differ);
+    }
+
+    /// What guests keep for a session goes with it.
+    pub(crate) fn end_session(&self, session: &Arc<str>) {
+        self.registry().guests().iter().for_each(|guest| guest.version.end_session(session));
     }
 
     /// Tasks that are worked on now.
@@ -141,7 +157,12 @@ impl Dispatcher {
 
     /// Runs one call to its end. Dropping the future stops the guest.
     pub async fn run(&self, endpoint: &Endpoint, call: Call, line: Line) -> Outcome {
-        let Some(view) = self.view(endpoint) else { return Err(Failure::MethodNotFound) };
+        let Some(mut view) = self.view(endpoint) else { return Err(Failure::MethodNotFound) };
+        if let Request::CallTool { name, .. } = &call.request
+            && let Some(tried) = self.news.shares.view(endpoint, &view, name)
+        {
+            view = tried;
+        }
         let served = Capabilities { task_list: true, ..view.profile.capabilities };
         if !served.serves(call.request.method()) {
             return Err(Failure::MethodNotFound);

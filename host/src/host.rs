@@ -110,6 +110,8 @@ impl Host {
         let shared =
             Arc::new(Shared { dispatcher, config, requests, auth, loader, swaps, departures, not_served: Mutex::new(not_served), started });
         status::observe(&shared);
+        let host = Arc::downgrade(&shared);
+        shared.departures.tell(move |session| host.upgrade().iter().for_each(|host| host.dispatcher.end_session(session)));
         Ok(Self { shared })
     }
 
@@ -131,6 +133,12 @@ impl Host {
     /// Puts another version of a guest in force, if it passes the gate; else nothing has changed, and the error says why.
     pub async fn swap(&self, guest: &str, component: Component) -> Result<Swapped> {
         swap::swap(&self.shared, guest, component).await
+    }
+
+    /// Gives a component that passes the gate a share of the calls of a guest's tools: `percent` in a hundred. `Component::Tried` puts
+    /// it in force, `Component::Previous` ends the trial.
+    pub async fn try_out(&self, guest: &str, file: PathBuf, percent: u8) -> Result<Swapped> {
+        swap::try_out(&self.shared, guest, file, percent).await
     }
 
     /// Serves a guest by another configuration or from another file, or a guest that is new.

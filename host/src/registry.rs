@@ -70,6 +70,8 @@ pub struct Loaded {
     pub templates: Arc<Vec<Template>>,
     /// How long its lists stay fresh.
     pub hints: Hints,
+    /// What it lists and is not served: of which list, and a sentence each.
+    pub left_out: Vec<(&'static str, String)>,
     /// SHA-256 of what it lists when nobody in particular asks: tells whether two versions list the same resources.
     pub resources_digest: [u8; 32],
     /// URIs that it is known to have listed, to find the owner of one on the merged endpoint.
@@ -174,10 +176,14 @@ impl Registry {
     /// The same with one guest in a newer form, if it is still the same version.
     pub fn with(&self, config: &Config, renewed: &Arc<Loaded>) -> Result<Self> {
         let renew = |guest: &Arc<Loaded>| {
-            let same = guest.name == renewed.name && guest.version.digest() == renewed.version.digest();
-            if same { renewed.clone() } else { guest.clone() }
+            if guest.version.is(&renewed.version) { renewed.clone() } else { guest.clone() }
         };
         Self::of(config, self.guests().iter().map(renew).collect(), self.prefixed)
+    }
+
+    /// Whether a guest can be served in place of the one of its name, or beside the others; if not, why.
+    pub fn check(&self, config: &Config, guest: &Arc<Loaded>) -> Result<()> {
+        self.swapped(config, guest.clone()).map(drop)
     }
 
     /// The same with another version of a guest, or with a guest more.
@@ -185,6 +191,11 @@ impl Registry {
         let others = self.guests().iter().filter(|other| other.name != guest.name).cloned();
         let guests = others.chain([guest.clone()]).collect();
         Self::of(config, guests, self.prefixed)
+    }
+
+    /// One guest alone, under the names that it has beside the others.
+    pub fn alone(&self, config: &Config, guest: Arc<Loaded>) -> Result<Self> {
+        Self::of(config, vec![guest], self.prefixed)
     }
 
     /// The same without a guest.

@@ -6,28 +6,30 @@
 //! go when the last of them has ended.
 
 mod differences;
+mod gate;
 pub(crate) mod history;
+mod migrate;
 mod probation;
+mod share;
 
 use crate::audit::What;
-use crate::capability::keyvalue;
+use crate::changes::Lists;
 use crate::config::Config;
-use crate::guest::{clean, read_component};
+use crate::guest::clean;
 use crate::host::{GuestSource, Shared};
-use crate::registry::Loaded;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use history::{History, Kept, digest};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::time::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::task::spawn_blocking;
 
 /// Longest sentence about a refusal; it may quote the guest.
 const REFUSAL_BYTES_MAX: usize = 4 << 10;
-/// How long an old version has beyond the longest time that a call of it has.
-const DRAIN_SLACK: Duration = Duration::from_secs(5);
+/// A guest that comes or goes.
+const ALL_LISTS: Lists = Lists { tools: true, prompts: true, resources: true };
 /// Characters of a digest that people are shown.
 const DIGEST_SHOWN_LEN: usize = 12;
 
@@ -36,8 +38,24 @@ const DIGEST_SHOWN_LEN: usize = 12;
 pub enum Component {
     /// A file.
     File(PathBuf),
-    /// The version that was served before, or the one of this digest.
-    Kept(Option<String>),
+    /// The version that was served before.
+    Previous {
+        /// Whether to go back over a change of the guest's state, by putting back what it was before.
+        restore_state: bool,
+    },
+    /// The version that has a share of the calls.
+    Tried,
+}
+
+/// What a swap did to what a guest has stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// Nothing.
+    Untouched,
+    /// The new version migrated it: so many namespaces.
+    Migrated(usize),
+    /// It is as it was before the version that was gone back from: so many keys that were written since are lost.
+    Restored(usize),
 }
 
 /// What came of a swap.
@@ -51,8 +69,12 @@ pub struct Swapped {
     pub to: (String, String),
     /// How the tools differ, in sentences.
     pub differences: Vec<String>,
-    /// Instances whose memory went over.
+    /// Instances whose memory went over, all of it that no call asked for before.
     pub handed_over: usize,
+    /// What became of the guest's state.
+    pub state: Stored,
+    /// How many of a hundred calls of tools go to the version from now on; None for all calls.
+    pub percent: Option<u8>,
     /// How long reading, compiling and starting took.
     pub gate_time: Duration,
     /// How long all of it took.
@@ -69,7 +91,10 @@ impl Swapped {
             "from": self.from.as_ref().map(version),
             "to": version(&self.to),
             "differences": self.differences,
+            "percent": self.percent,
             "handed_over": self.handed_over,
+            "migrated": if let Stored::Migrated(spaces) = self.state { Some(spaces) } else { None },
+            "keys_lost": if let Stored::Restored(keys) = self.state { Some(keys) } else { None },
             "gate_ms": u64::try_from(self.gate_time.as_millis()).unwrap_or(u64::MAX),
             "total_ms": u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
         })
@@ -78,8 +103,16 @@ impl Swapped {
     /// As one line for a person.
     pub fn sentence(&self) -> String {
         let version = |(version, digest): &(String, String)| format!("{version} ({})", short(digest));
+        if let Some(percent) = self.percent {
+            return format!("{}: {percent} of 100 calls of tools go to {} from now on", self.guest, version(&self.to));
+        }
         let from = self.from.as_ref().map_or_else(String::new, |from| format!("{} → ", version(from)));
-        format!("{}: {from}{} is live after {} ms", self.guest, version(&self.to), self.time.as_millis())
+        let state = match self.state {
+            Stored::Untouched => String::new(),
+            Stored::Migrated(spaces) => format!("; it migrated {spaces} of the guest's namespaces"),
+            Stored::Restored(keys) => format!("; the state is as it was before, and {keys} keys that were written since are lost"),
+        };
+        format!("{}: {from}{} is live after {} ms{state}", self.guest, version(&self.to), self.time.as_millis())
     }
 }
 
@@ -100,6 +133,19 @@ struct Slot {
     turn: tokio::sync::Mutex<()>,
     /// Why the last new version was refused, and when.
     refused: Mutex<Option<(u64, String)>>,
+    /// What watches the first calls of the version that is served.
+    probation: Mutex<Option<AbortOnDrop>>,
+    /// The version that has a share of the calls.
+    tried: Mutex<Option<share::Tried>>,
+}
+
+/// Ends a task with what it belongs to.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Swaps {
@@ -112,9 +158,7 @@ impl Swaps {
     pub(crate) fn active(&self, guests: Vec<GuestSource>) -> Vec<GuestSource> {
         let Some(folder) = &self.folder else { return guests };
         let active = |mut guest: GuestSource| {
-            // A file that cannot be read is for the loader to say.
-            let configured = std::fs::read(&guest.file).map(|bytes| digest(&bytes)).unwrap_or_default();
-            if let Some(kept) = History::open(folder, &guest.name, &guest.file, self.versions_max).active(&configured) {
+            if let Some(kept) = History::open(folder, &guest.name, &guest.file, self.versions_max).active(&digest_of(&guest.file)) {
                 tracing::info!(guest = %guest.name, "serves the version that was swapped in, until its configured file changes");
                 guest.file = kept;
             }
@@ -123,9 +167,21 @@ impl Swaps {
         guests.into_iter().map(active).collect()
     }
 
+    /// The component that was swapped in for a guest, if that is not the configured one.
+    async fn active_file(&self, source: &GuestSource) -> Option<PathBuf> {
+        let history = self.history(source).ok()?;
+        let file = source.file.clone();
+        spawn_blocking(move || history.active(&digest_of(&file))).await.ok().flatten()
+    }
+
     /// Why the last new version of a guest was refused, and when (milliseconds since 1970).
     pub(crate) fn refused(&self, guest: &str) -> Option<(u64, String)> {
         self.slot(guest).and_then(|slot| lock(&slot.refused).clone())
+    }
+
+    /// The version of a guest that has a share of its calls, and how many in a hundred.
+    pub(crate) fn tried(&self, guest: &str) -> Option<(String, u8)> {
+        self.slot(guest).and_then(|slot| share::of(&slot))
     }
 
     /// The versions of a guest that are kept.
@@ -157,7 +213,13 @@ impl Swaps {
 
 impl Slot {
     fn new(source: GuestSource) -> Self {
-        Self { source: Mutex::new(source), turn: tokio::sync::Mutex::default(), refused: Mutex::default() }
+        Self {
+            source: Mutex::new(source),
+            turn: tokio::sync::Mutex::default(),
+            refused: Mutex::default(),
+            probation: Mutex::default(),
+            tried: Mutex::default(),
+        }
     }
 }
 
@@ -169,6 +231,28 @@ pub(crate) async fn swap(host: &Arc<Shared>, guest: &str, component: Component) 
     through_the_gate(host, &slot, source, component, Same::Refused).await
 }
 
+/// Gives a version that passes the gate a share of the calls of its guest's tools: so many in a hundred.
+pub(crate) async fn try_out(host: &Arc<Shared>, guest: &str, file: PathBuf, percent: u8) -> Result<Swapped> {
+    let slot = host.swaps.slot(guest).ok_or_else(|| anyhow!("there is no guest called `{guest}`"))?;
+    let _turn = slot.turn.lock().await;
+    let source = lock(&slot.source).clone();
+    let outcome = share::begin(host, &slot, &source, file, percent).await;
+    note_outcome(host, &slot, guest, outcome)
+}
+
+/// Goes back from a version, if it is the one that is served, or the one that is tried.
+async fn go_back_from(host: &Arc<Shared>, guest: &str, digest: &str) -> Option<Result<Swapped>> {
+    let slot = host.swaps.slot(guest)?;
+    let _turn = slot.turn.lock().await;
+    // Somebody may have been faster.
+    if share::is_tried(&slot, digest) {
+        return share::end(host, &slot, guest).map(Ok);
+    }
+    host.dispatcher.registry().guest(guest).filter(|served| served.version.digest() == digest)?;
+    let source = lock(&slot.source).clone();
+    Some(through_the_gate(host, &slot, source, Component::Previous { restore_state: false }, Same::Refused).await)
+}
+
 /// Serves a guest by another configuration, or a guest that is new.
 pub(crate) async fn configure(host: &Arc<Shared>, source: GuestSource) -> Result<Swapped> {
     let slot = {
@@ -176,7 +260,12 @@ pub(crate) async fn configure(host: &Arc<Shared>, source: GuestSource) -> Result
         slots.entry(source.name.clone()).or_insert_with(|| Arc::new(Slot::new(source.clone()))).clone()
     };
     let _turn = slot.turn.lock().await;
-    let component = Component::File(source.file.clone());
+    // What was swapped in stays: its configuration is what is new.
+    let active = match host.dispatcher.registry().guest(&source.name) {
+        Some(_) => host.swaps.active_file(&source).await,
+        None => None,
+    };
+    let component = Component::File(active.unwrap_or_else(|| source.file.clone()));
     let swapped = through_the_gate(host, &slot, source.clone(), component, Same::Loaded).await?;
     *lock(&slot.source) = source;
     Ok(swapped)
@@ -188,10 +277,11 @@ pub(crate) async fn remove(host: &Arc<Shared>, guest: &str) -> Result<()> {
     let _turn = slot.turn.lock().await;
     if let Some(old) = host.dispatcher.remove(guest)? {
         host.loader.note(What::Unloaded, guest, "taken out of the configuration");
-        let all = crate::changes::Lists { tools: true, prompts: true, resources: true };
-        host.dispatcher.tell_swapped(&old.name, all);
-        drain(old);
+        host.dispatcher.tell_swapped(&old.name, ALL_LISTS);
+        gate::drain(old);
     }
+    *lock(&slot.probation) = None;
+    share::end(host, &slot, guest);
     lock(&host.swaps.slots).remove(guest);
     Ok(())
 }
@@ -206,123 +296,32 @@ enum Same {
 
 async fn through_the_gate(host: &Arc<Shared>, slot: &Slot, source: GuestSource, component: Component, same: Same) -> Result<Swapped> {
     let guest = source.name.clone();
-    match gate_and_swap(host, &source, component, same).await {
+    let outcome = gate::pass(host, slot, &source, component, same).await;
+    note_outcome(host, slot, &guest, outcome)
+}
+
+/// Remembers why a version was refused, until one is not.
+fn note_outcome(host: &Shared, slot: &Slot, guest: &str, outcome: Result<Swapped>) -> Result<Swapped> {
+    match outcome {
         Ok(swapped) => {
             *lock(&slot.refused) = None;
-            lock_not_served(host).retain(|(name, _)| *name != guest);
-            tracing::info!("{}", swapped.sentence());
-            swapped.differences.iter().for_each(|difference| tracing::info!(guest, "{difference}"));
+            lock_not_served(host).retain(|(name, _)| name != guest);
             Ok(swapped)
         }
         Err(error) => {
             let reason = clean(&format!("{error:#}"), REFUSAL_BYTES_MAX);
             *lock(&slot.refused) = Some((now_ms(), reason.clone()));
-            host.loader.note(What::Unloaded, &guest, &reason);
-            tracing::error!(guest, "the new version is refused, and the old one serves on: {reason}");
+            host.loader.note(What::Unloaded, guest, &reason);
             Err(error)
         }
-    }
-}
-
-async fn gate_and_swap(host: &Arc<Shared>, source: &GuestSource, component: Component, same: Same) -> Result<Swapped> {
-    let began = Instant::now();
-    let mut history = host.swaps.history(source)?;
-    let GuestSource { name, config, .. } = source;
-    let (goes_back, file) = match component {
-        Component::File(file) => (false, file),
-        Component::Kept(None) => {
-            let (previous, migrated) = history.previous().ok_or_else(|| anyhow!("no version before the one that is served is kept"))?;
-            if migrated {
-                bail!("the version that is served changed the guest's state when it came, and the one before may not understand it");
-            }
-            (true, history.component(&previous.digest))
-        }
-        Component::Kept(Some(digest)) => (false, history.component(&digest)),
-    };
-    let read = file.clone();
-    let bytes = tokio::task::spawn_blocking(move || read_component(&read)).await.context("reading stopped unexpectedly")??;
-    let new_digest = digest(&bytes);
-    let served = host.dispatcher.registry().guest(name).cloned();
-    if same == Same::Refused && served.as_ref().is_some_and(|served| served.version.digest() == new_digest) {
-        bail!("{} is the version that is served already", file.display());
-    }
-    if let Some(served) = &served {
-        keep_served(source, &mut history, served).await;
-    }
-    let new = Arc::new(host.loader.bytes(name, &file.display().to_string(), bytes.clone(), config).await?);
-    if new.version.uses_state() {
-        keyvalue::forget_departed(host.loader.storage.open().await?, name).await?;
-    }
-    let gate_time = began.elapsed();
-    let old = host.dispatcher.swap(new.clone()).context("the new version does not fit beside the other guests")?;
-    host.loader.note(What::Loaded, name, new.version.digest());
-    let handed_over = match &old {
-        Some(old) => hand_over(old, &new).await,
-        None => 0,
-    };
-    let configured = configured_digest(source).await;
-    if goes_back {
-        history.drop_last();
-    }
-    let kept = Kept { digest: new_digest, version: new.info.version.clone(), since_ms: now_ms(), migrated: false };
-    if let Err(error) = history.put(&configured, kept, &bytes) {
-        tracing::warn!(guest = %name, "the version is served, and will not be after a restart: {error:#}");
-    }
-    let version = |guest: &Loaded| (guest.info.version.clone(), guest.version.digest().to_owned());
-    let (mut from, mut differences) = (None, Vec::new());
-    let differ = match &old {
-        Some(old) => {
-            from = Some(version(old));
-            differences = differences::of_tools(old, &new);
-            differences::lists(old, &new)
-        }
-        None => crate::changes::Lists { tools: true, prompts: true, resources: true },
-    };
-    host.dispatcher.tell_swapped(&new.name, differ);
-    if let Some(old) = old {
-        if !goes_back {
-            probation::begin(host, &old, &new);
-        }
-        drain(old);
-    }
-    Ok(Swapped { guest: name.clone(), from, to: version(&new), differences, handed_over, gate_time, time: began.elapsed() })
-}
-
-/// Passes the memory of kept instances on, where both versions can; the others begin anew.
-async fn hand_over(old: &Loaded, new: &Loaded) -> usize {
-    let saved = old.version.hand_over().await;
-    let count = if new.version.exports().handoff { saved.len() } else { 0 };
-    new.version.adopt(saved);
-    count
-}
-
-/// Keeps the component that is served, if it is not kept yet, so that there is a way back to it.
-async fn keep_served(source: &GuestSource, history: &mut History, served: &Loaded) {
-    let served_digest = served.version.digest();
-    if history.versions().last().is_some_and(|kept| kept.digest == served_digest) {
-        return;
-    }
-    let file = source.file.clone();
-    let bytes = tokio::task::spawn_blocking(move || read_component(&file)).await.ok().and_then(Result::ok).unwrap_or_default();
-    let configured = digest(&bytes);
-    let kept = if configured == served_digest {
-        let kept = Kept { digest: configured.clone(), version: served.info.version.clone(), since_ms: now_ms(), migrated: false };
-        history.put(&configured, kept, &bytes)
-    } else {
-        Err(anyhow!("its file has changed since it was loaded"))
-    };
-    if let Err(error) = kept {
-        tracing::warn!(guest = %source.name, "the version that is served is not kept, so there is no way back to it: {error:#}");
     }
 }
 
 /// Whether a file holds another component than the one that is served.
 pub(crate) async fn is_other(host: &Arc<Shared>, guest: &str, file: &Path) -> bool {
     let file = file.to_owned();
-    let read = tokio::task::spawn_blocking(move || std::fs::read(file).map(|bytes| digest(&bytes)));
-    let found = read.await.ok().and_then(Result::ok);
-    let served = host.dispatcher.registry().guest(guest).map(|served| served.version.digest().to_owned());
-    found.is_none() || found != served
+    let found = spawn_blocking(move || digest_of(&file)).await.unwrap_or_default();
+    host.dispatcher.registry().guest(guest).is_none_or(|served| served.version.digest() != found)
 }
 
 /// Keeps the components of all guests that are served, for a host that can be managed.
@@ -332,33 +331,29 @@ pub(crate) async fn keep_all(host: &Arc<Shared>) {
         let _turn = slot.turn.lock().await;
         let source = lock(&slot.source).clone();
         match host.swaps.history(&source) {
-            Ok(mut history) => keep_served(&source, &mut history, served).await,
+            Ok(mut history) => gate::keep_served(&source, &mut history, served).await,
             Err(error) => tracing::warn!(guest = %source.name, "its versions cannot be kept: {error:#}"),
         }
     }
 }
 
-/// What the configured file holds now; nothing, if it cannot be read.
-async fn configured_digest(source: &GuestSource) -> String {
-    let file = source.file.clone();
-    let read = tokio::task::spawn_blocking(move || std::fs::read(file).map(|bytes| digest(&bytes)));
-    read.await.ok().and_then(Result::ok).unwrap_or_default()
+/// Says in the log what came of an order, for those who did not give it.
+pub(crate) fn log(guest: &str, outcome: &Result<Swapped>) {
+    match outcome {
+        Ok(swapped) => {
+            tracing::info!("{}", swapped.sentence());
+            swapped.differences.iter().for_each(|difference| tracing::info!(guest, "{difference}"));
+        }
+        Err(error) => {
+            let reason = clean(&format!("{error:#}"), REFUSAL_BYTES_MAX);
+            tracing::error!(guest, "the new version is refused, and the old one serves on: {reason}");
+        }
+    }
 }
 
-/// Lets an old version go. Whatever runs on it keeps it until it ends; what has not ended when its longest call must have is
-/// stopped.
-fn drain(old: Arc<Loaded>) {
-    let limits = old.version.limits();
-    let longest = Duration::from_millis(limits.wall_ms.max(limits.task_wall_ms)).saturating_add(DRAIN_SLACK);
-    let version = old.version.downgrade();
-    drop(old);
-    tokio::spawn(async move {
-        sleep(longest).await;
-        if let Some(version) = version.upgrade() {
-            version.report("calls of a version that was replaced have had their time, and are stopped");
-            version.stop();
-        }
-    });
+/// What a file holds; nothing, if it cannot be read.
+fn digest_of(file: &Path) -> String {
+    std::fs::read(file).map(|bytes| digest(&bytes)).unwrap_or_default()
 }
 
 /// The beginning of a digest.

@@ -138,7 +138,8 @@ async fn on_tcp_only_whoever_has_the_token_is_answered_and_clients_of_the_protoc
     for (path, authorization, status) in [
         ("/metrics", Some(right.as_str()), "200"),
         ("/status", Some(right.as_str()), "200"),
-        ("/swap", Some(right.as_str()), "404"),
+        ("/swap", Some(right.as_str()), "405"),
+        ("/swap", None, "401"),
         ("/metrics", None, "401"),
         ("/metrics", Some("Bearer"), "401"),
         ("/metrics", Some("Bearer wrong"), "401"),
@@ -148,7 +149,7 @@ async fn on_tcp_only_whoever_has_the_token_is_answered_and_clients_of_the_protoc
         let answer = get(admin, path, authorization).await;
         assert!(answer.contains(status), "{path} {authorization:?}: {answer}");
     }
-    for path in ["/metrics", "/status"] {
+    for path in ["/metrics", "/status", "/swap", "/rollback"] {
         assert!(get(program.address, path, Some(&right)).await.contains("404"), "{path} is no part of the protocol's listener");
     }
     assert!(!program.folder.path().join("run/guesthouse").exists());

@@ -15,7 +15,7 @@ const WANTS: &str = "state = { required = true }\nhttp = [\"https://api.example.
                      dirs = [{ guest = \"/data\", write = true, required = true }]\ninstance = \"session\"";
 
 /// A component that could be a guest's as far as it is read without being run.
-fn guest(folder: &Path, name: &str, imports: &[&str], wants: Option<&str>) -> PathBuf {
+pub fn guest(folder: &Path, name: &str, imports: &[&str], wants: Option<&str>) -> PathBuf {
     let mut types = ComponentTypeSection::new();
     types.instance(&InstanceType::new());
     let mut importing = ComponentImportSection::new();

@@ -1,5 +1,10 @@
 //! Hot swap: the gate, the step, the way back, and that nobody who calls notices more than they should.
 
+mod files;
+mod handoff;
+mod load;
+mod migration;
+
 use crate::support::component;
 use guesthouse::config::{Config, GuestConfig};
 use guesthouse::host::{GuestSource, Host};
@@ -13,6 +18,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 const ECHO: &str = "tests/guests/echo";
+const KEEPER: &str = "tests/guests/keeper";
 const HOSTILE: &str = "tests/guests/hostile";
 /// Nothing here takes long; a test that hangs should say where.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,7 +38,28 @@ fn config(folder: &Path) -> Config {
 }
 
 fn kit(folder: &Path) -> GuestSource {
-    GuestSource { name: "kit".into(), file: folder.join("kit.wasm"), config: GuestConfig::default() }
+    // Of the hostile guest's tools, those that can be served.
+    let served = toml::from_str("tools = [\"echo\", \"trap\", \"loop\"]").unwrap();
+    GuestSource { name: "kit".into(), file: folder.join("kit.wasm"), config: served }
+}
+
+/// Bytes with others in the place of some, wherever they are.
+fn patched(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let places: Vec<usize> = bytes.windows(from.len()).enumerate().filter(|(_, window)| *window == from).map(|(at, _)| at).collect();
+    assert!(!places.is_empty(), "there is nothing to be changed");
+    let mut patched = bytes.to_vec();
+    places.iter().for_each(|at| patched[*at..*at + to.len()].copy_from_slice(to));
+    patched
+}
+
+/// A guest in another build: its component with a note at its end.
+fn other_build(folder: &Path, guest: &str, note: u8) -> PathBuf {
+    let mut bytes = std::fs::read(component(guest)).unwrap();
+    bytes.extend([0, 3, 1, b'n', note]);
+    let file = folder.join(format!("build-{note}.wasm"));
+    std::fs::write(&file, bytes).unwrap();
+    file
 }
 
 impl Kit {
@@ -45,9 +72,7 @@ impl Kit {
 
     /// The same guest in another build: a component with a note at its end.
     fn other_build(&self, note: u8) -> PathBuf {
-        let mut bytes = std::fs::read(component(ECHO)).unwrap();
-        bytes.extend([0, 3, 1, b'n', note]);
-        self.file(&format!("build-{note}.wasm"), &bytes)
+        other_build(self.folder.path(), ECHO, note)
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
@@ -111,11 +136,11 @@ async fn a_new_version_goes_live_and_back_and_listeners_hear_of_lists_that_diffe
     assert_eq!(hears(&mut messages).await, "notifications/tools/list_changed");
     assert!(tools(&client).await.contains(&"trap".to_owned()));
 
-    let back = kit.host.swap("kit", Component::Kept(None)).await.unwrap();
+    let back = kit.host.swap("kit", Component::Previous { restore_state: false }).await.unwrap();
     assert_eq!(back.to.1, same_tools);
     assert_eq!(hears(&mut messages).await, "notifications/tools/list_changed");
-    assert_eq!(kit.host.swap("kit", Component::Kept(None)).await.unwrap().to.1, first);
-    let none = kit.host.swap("kit", Component::Kept(None)).await.unwrap_err().to_string();
+    assert_eq!(kit.host.swap("kit", Component::Previous { restore_state: false }).await.unwrap().to.1, first);
+    let none = kit.host.swap("kit", Component::Previous { restore_state: false }).await.unwrap_err().to_string();
     assert!(none.contains("no version before"), "{none}");
     assert_eq!(call(&client, "echo", json!({ "message": "hello" })).await["result"]["content"][0]["text"], "hello");
 }
@@ -130,12 +155,16 @@ async fn each_way_to_be_refused_leaves_the_old_version_serving_and_says_why() {
     let core = kit.file("core.wasm", b"\0asm\x01\0\0\0");
     let cut = kit.file("cut.wasm", &echo[..echo.len() / 2]);
     let other_world = kit.file("other.wasm", b"\0asm\x0d\0\x01\0");
+    let other_contract = kit.file("contract.wasm", &patched(&echo, b"@0.1.0", b"@9.1.0"));
     for (file, part) in [
         (kit.folder.path().join("none.wasm"), "cannot be read"),
         (no_wasm, "not a WebAssembly component"),
         (core, "core WebAssembly module"),
         (cut, "damaged"),
         (other_world, "another world"),
+        (other_contract, "9.1.0"),
+        (crate::grants::guest(kit.folder.path(), "wants.wasm", &[], Some("state = { required = true }")), "requires state of its own"),
+        (crate::grants::guest(kit.folder.path(), "imports.wasm", &["wasi:http/outgoing-handler@0.2.4"], None), "not granted"),
         (kit.folder.path().join("kit.wasm"), "served already"),
     ] {
         let said = kit.swap(file).await.unwrap_err();
@@ -145,7 +174,7 @@ async fn each_way_to_be_refused_leaves_the_old_version_serving_and_says_why() {
         let status = kit.host.status();
         assert!(status["guests"][0]["refused"]["reason"].as_str().is_some_and(|reason| reason.contains(part)), "{status}");
     }
-    let said = kit.host.swap("nobody", Component::Kept(None)).await.unwrap_err().to_string();
+    let said = kit.host.swap("nobody", Component::Previous { restore_state: false }).await.unwrap_err().to_string();
     assert!(said.contains("no guest called `nobody`"), "{said}");
     kit.swapped(kit.other_build(b'2')).await;
     assert_eq!(kit.host.status()["guests"][0]["refused"], Value::Null, "what is refused is forgotten with the next success");
@@ -159,8 +188,11 @@ async fn a_version_that_does_not_start_or_fits_no_limit_is_refused() {
         ("config = { start = \"trap\" }", "`describe` failed"),
         ("config = { start = \"loop\" }\nlimits = { wall = \"300ms\", cpu = \"300ms\" }", "`describe` failed"),
         ("limits = { memory = \"64KiB\" }", "limits.memory"),
+        ("tools = [\"echo\", \"schema-*\"]", "the tool `schema-"),
     ] {
-        let source = GuestSource { file: component(HOSTILE), config: toml::from_str(config).unwrap(), ..kit_of(&kit) };
+        let tools = if config.contains("tools") { "" } else { "tools = [\"echo\"]\n" };
+        let config = format!("{tools}{config}");
+        let source = GuestSource { file: component(HOSTILE), config: toml::from_str(&config).unwrap(), ..kit_of(&kit) };
         let said = format!("{:#}", kit.host.configure(source).await.unwrap_err());
         assert!(said.contains(part), "{config}: {said}");
         assert!(!said.contains('\u{1b}'), "{said:?}");
@@ -168,8 +200,42 @@ async fn a_version_that_does_not_start_or_fits_no_limit_is_refused() {
     assert_eq!(tools(&kit.host.connect(None).unwrap()).await, ["echo"]);
 }
 
+#[tokio::test]
+async fn a_list_that_is_too_long_or_fails_is_a_reason_to_refuse() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.limits.entries = 5;
+    std::fs::copy(component(ECHO), folder.path().join("kit.wasm")).unwrap();
+    let host = Host::start(config, vec![kit(folder.path())]).await.unwrap();
+    let said = format!("{:#}", host.swap("kit", Component::File(component(HOSTILE))).await.unwrap_err());
+    assert!(said.contains("`list-tools` failed") && said.contains("5 entries"), "{said}");
+    assert_eq!(tools(&host.connect(None).unwrap()).await, ["echo"]);
+}
+
 fn kit_of(of: &Kit) -> GuestSource {
     kit(of.folder.path())
+}
+
+#[tokio::test]
+async fn what_a_version_may_do_that_the_one_before_might_not_is_said() {
+    let kit = Kit::start().await;
+    let granted = GuestSource { config: toml::from_str("grants = { state = true }").unwrap(), ..kit_of(&kit) };
+    kit.host.configure(granted).await.unwrap();
+    let swapped = kit.host.swap("kit", Component::File(component("tests/guests/state"))).await.unwrap();
+    assert!(swapped.differences.iter().any(|said| said == "it has state of its own now"), "{:?}", swapped.differences);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_open_says_who_the_server_is_now() {
+    let kit = Kit::start().await;
+    let client = kit.host.connect(None).unwrap();
+    let name = async || {
+        let answer = call(&client, "echo", json!({ "message": "on" })).await;
+        answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"].clone()
+    };
+    assert_eq!(name().await, "echo");
+    kit.swapped(component(HOSTILE)).await;
+    assert_eq!(name().await, "hostile");
 }
 
 #[tokio::test]
@@ -178,7 +244,7 @@ async fn names_that_collide_are_refused() {
     let mut config = config(folder.path());
     config.server.prefix = guesthouse::config::Prefix::Never;
     std::fs::copy(component(ECHO), folder.path().join("kit.wasm")).unwrap();
-    let other = GuestSource { name: "other".into(), file: component("tests/guests/changing"), config: GuestConfig::default() };
+    let other = GuestSource { name: "other".into(), file: component("tests/guests/changing"), config: kit(folder.path()).config };
     let host = Host::start(config, vec![kit(folder.path()), other]).await.unwrap();
     let said = format!("{:#}", host.swap("other", Component::File(component(HOSTILE))).await.unwrap_err());
     assert!(said.contains("echo") && said.contains("kit") && said.contains("other"), "{said}");
@@ -227,7 +293,7 @@ async fn a_version_whose_first_calls_fail_goes_back_by_itself() {
 #[tokio::test]
 async fn a_call_in_flight_ends_on_the_version_that_it_began_on() {
     let kit = Kit::start().await;
-    let long = toml::from_str("limits = { wall = \"1s\", cpu = \"60s\" }").unwrap();
+    let long = toml::from_str("tools = [\"loop\"]\nlimits = { wall = \"1s\", cpu = \"60s\" }").unwrap();
     kit.host.configure(GuestSource { file: component(HOSTILE), config: long, ..kit_of(&kit) }).await.unwrap();
     let client = Arc::new(kit.host.connect(None).unwrap());
     let running = tokio::spawn({
@@ -280,12 +346,12 @@ async fn while_versions_come_and_go_no_call_is_lost_or_fails() {
 #[tokio::test]
 async fn a_guest_is_taken_out_and_another_comes() {
     let kit = Kit::start().await;
-    let added = GuestSource { name: "added".into(), file: component(HOSTILE), config: GuestConfig::default() };
+    let added = GuestSource { name: "added".into(), file: component(KEEPER), config: GuestConfig::default() };
     kit.host.configure(added).await.unwrap();
     assert!(kit.host.serves("added"));
     let client = kit.host.connect(Some("added")).unwrap();
     assert!(tools(&client).await.contains(&"loop".to_owned()));
     kit.host.remove("added").await.unwrap();
     assert!(!kit.host.serves("added") && kit.host.connect(Some("added")).is_err());
-    assert!(call(&client, "echo", json!({})).await.get("error").is_some());
+    assert!(call(&client, "count", json!({})).await.get("error").is_some());
 }

@@ -147,6 +147,11 @@ impl Peer {
         self.in_flight.len()
     }
 
+    /// The configuration in force.
+    pub fn config(&self) -> &Arc<PeerConfig> {
+        &self.config
+    }
+
     /// Replaces the configuration from the next message on, after the served guests changed.
     pub fn reconfigure(&mut self, config: Arc<PeerConfig>) {
         self.config = config;

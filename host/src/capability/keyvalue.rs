@@ -6,10 +6,9 @@
 //! the guest's own bucket; what they write is dropped. A guest that keeps a bucket for longer than a callback finds the
 //! bucket of whoever calls then.
 
+mod names;
 mod sessions;
 mod tx;
-
-use std::sync::Arc;
 
 use bytes::Bytes;
 use wasmtime::component::{HasData, Linker, Resource};
@@ -19,12 +18,12 @@ use crate::audit::{Event, What};
 use crate::guest::State;
 use crate::guest::bindings::keyvalue::{atomics, batch, store};
 use crate::storage::{Backend, Failed, Quota, Space, Storage};
+pub use names::realm;
+use names::{GUEST, principal_space, session_space};
+pub(crate) use names::{forget_departed, owner};
 pub use sessions::Sessions;
 pub(crate) use tx::Tx;
 pub use tx::{KEY_BYTES_MAX, KEYS_MAX};
-
-/// Begins the names of sessions' buckets.
-const SESSIONS: &str = "session/";
 
 /// Where a guest's state is saved, and how much of it there can be.
 #[derive(Clone)]
@@ -43,30 +42,6 @@ impl std::fmt::Debug for Shelf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shelf").field("storage", &self.storage).field("quota", &self.quota).finish_non_exhaustive()
     }
-}
-
-/// The realm of a guest's state: where its buckets are.
-pub fn realm(guest: &str) -> Arc<str> {
-    format!("guest/{guest}").into()
-}
-
-/// The name of a session's bucket, the same in the realms of all guests. A session ends with the process that it is of.
-fn session_space(node: &str, session: &str) -> String {
-    format!("{SESSIONS}{node}/{}", part(session))
-}
-
-/// Empties a guest's buckets of sessions of processes that are gone, which nobody can come back to.
-pub(crate) async fn forget_departed(backend: &dyn Backend, guest: &str) -> Result<(), Failed> {
-    // In this order: a node that has a space by now is seen, if it is still there.
-    let spaces = backend.spaces(realm(guest)).await?;
-    let nodes = backend.nodes().await?;
-    for Space { name, .. } in spaces {
-        let node = name.strip_prefix(SESSIONS).and_then(|rest| rest.split_once('/')).map(|(node, _)| node);
-        if node.is_some_and(|node| !nodes.iter().any(|alive| alive == node)) {
-            backend.forget(name).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Why a guest does not get what it asked for.
@@ -124,17 +99,6 @@ impl Bucket {
     }
 }
 
-/// A part of a space's name, in which a slash divides parts: as it is where that is a plain word, so that people can read it.
-fn part(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut part, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'@' | b':' => part.push(char::from(byte)),
-            _ => part.push_str(&format!("%{byte:02x}")),
-        }
-        part
-    })
-}
-
 struct View<'a>(&'a mut State);
 
 struct HasView;
@@ -150,17 +114,18 @@ impl View<'_> {
         if !room.grants.state || room.state.is_none() {
             return Err(Refused::AccessDenied);
         }
+        if let Some(migrating) = self.0.migrating() {
+            return if bucket == migrating.bucket { Ok(migrating.space.clone()) } else { Err(Refused::AccessDenied) };
+        }
         let realm = realm(&self.0.guest.name);
         // Nobody calls `init`: what it finds must not depend on whose call made the instance.
         let identity = self.0.callback_context().map(|context| context.identity()).unwrap_or_default();
         let name = match bucket {
-            Bucket::Guest => "guest".into(),
+            Bucket::Guest => GUEST.into(),
             Bucket::Session => session_space(node, &identity.session.ok_or(Refused::NoSuchStore)?).into(),
             Bucket::Principal => {
                 let principal = identity.principal.ok_or(Refused::AccessDenied)?;
-                // No tenant is something else than one without a name.
-                let tenant = identity.tenant.map_or_else(|| "-".to_owned(), |tenant| format!("+{}", part(&tenant)));
-                format!("principal/{tenant}/{}", part(&principal)).into()
+                principal_space(identity.tenant.as_deref(), &principal).into()
             }
         };
         Ok(Space { realm, name })
@@ -239,6 +204,7 @@ impl View<'_> {
 
     async fn write(&mut self, bucket: &Resource<Bucket>, writes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), Refused> {
         if *WasiView::ctx(self.0).table.get(bucket)? == Bucket::Session
+            && self.0.migrating().is_none()
             && let Some(session) = self.0.callback_context().and_then(|context| context.identity().session)
             && let Some(shelf) = &self.0.guest.room.state
         {
@@ -335,14 +301,6 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_callers_cannot_run_into_each_other() {
-        for (text, name) in [("ada@example.com", "ada@example.com"), ("a/b", "a%2fb"), ("a%2fb", "a%252fb"), ("ä\0", "%c3%a4%00"), ("", "")]
-        {
-            assert_eq!(part(text), name);
-        }
-    }
 
     #[test]
     fn there_are_three_buckets() {

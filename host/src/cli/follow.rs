@@ -9,7 +9,7 @@ use crate::swap::{Component, Swapped};
 use crate::watch::{Place, Watch};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What has changed.
@@ -25,23 +25,21 @@ enum Changed {
 pub(super) struct Follow {
     watch: Watch<Changed>,
     sources: BTreeMap<String, Source>,
-    config_file: Option<PathBuf>,
     config: Config,
-    /// Puts what the command line says over what the file says.
-    adjust: Box<Adjust>,
+    /// Reads the configuration, and puts over it what the command line says. It is given the names of all guests.
+    read: Box<Read>,
 }
 
-/// What a command makes of a configuration that was read, and of the names of all guests.
-type Adjust = dyn Fn(&mut Config, &[String]) -> Result<()> + Send + Sync;
+type Read = dyn Fn(&[String]) -> Result<Config> + Send + Sync;
 
 impl Follow {
-    /// Follows guests by name, and the configuration file, if there is one. `adjust` is what the command makes of a
-    /// configuration that was read, and of the names of all guests.
+    /// Follows guests by name, and the configuration file, whether or not there is one yet. `read` is how the command reads it,
+    /// given the names of all guests.
     pub(super) fn new(
         sources: BTreeMap<String, Source>,
-        config_file: Option<PathBuf>,
+        config_file: PathBuf,
         config: Config,
-        adjust: impl Fn(&mut Config, &[String]) -> Result<()> + Send + Sync + 'static,
+        read: impl Fn(&[String]) -> Result<Config> + Send + Sync + 'static,
     ) -> Result<Self> {
         let mut watch = Watch::new(config.swap.debounce.duration())?;
         for (name, source) in &sources {
@@ -51,10 +49,8 @@ impl Follow {
             };
             watch.add(Changed::Guest(name.clone()), place)?;
         }
-        if let Some(file) = &config_file {
-            watch.add(Changed::Configuration, Place::File(file.clone()))?;
-        }
-        Ok(Self { watch, sources, config_file, config, adjust: Box::new(adjust) })
+        watch.add(Changed::Configuration, Place::File(config_file))?;
+        Ok(Self { watch, sources, config, read: Box::new(read) })
     }
 
     /// Follows for as long as it is polled. What goes wrong is told, and changes nothing that is served.
@@ -93,13 +89,8 @@ impl Follow {
 
     /// Reads the configuration again, and touches the guests whose table is another one.
     async fn configuration(&mut self, host: &Host) {
-        let Some(file) = &self.config_file else { return };
         let names: Vec<String> = self.sources.keys().cloned().collect();
-        let read = Config::read(file).and_then(|mut config| {
-            (self.adjust)(&mut config, &names)?;
-            Ok(config)
-        });
-        let config = match read {
+        let config = match (self.read)(&names) {
             Ok(config) => config,
             Err(error) => return tell(&format!("the configuration is not taken: {error:#}; the one before stays in force")),
         };
@@ -107,26 +98,18 @@ impl Follow {
             tell("the configuration has changed beside the guests' tables; that takes effect at the next start");
         }
         for name in names.iter().chain(config.guest.keys().filter(|name| !names.contains(name))) {
-            let (before, after) = (self.config.guest.get(name), config.guest.get(name));
-            if before == after {
-                continue;
-            }
-            match (after, self.component(name, after)) {
-                (Some(config), Some(file)) => {
-                    report(name, None, host.configure(GuestSource { name: name.clone(), file, config: config.clone() }).await);
-                }
-                (None, None) => match host.remove(name).await {
-                    Ok(()) => tell(&format!("{name}: is served no more")),
-                    Err(error) => tell(&format!("{name}: {error:#}")),
-                },
-                (Some(_), None) => tell(&format!("{name}: has no `file`, and is not among what was found at the start")),
-                (None, Some(file)) => {
-                    report(name, None, host.configure(GuestSource { name: name.clone(), file, config: GuestConfig::default() }).await);
-                }
+            let after = config.guest.get(name);
+            if self.config.guest.get(name) != after {
+                self.table(host, name, after).await;
             }
         }
         for (name, guest) in &config.guest {
-            if let (Some(file), false) = (&guest.file, self.sources.contains_key(name)) {
+            let is_followed = match (&guest.file, self.sources.get(name)) {
+                (None, _) | (_, Some(Source::Project(_))) => true,
+                (Some(file), Some(Source::File(followed))) => file == followed,
+                (Some(_), None) => false,
+            };
+            if let (Some(file), false) = (&guest.file, is_followed) {
                 let added = self.watch.add(Changed::Guest(name.clone()), Place::File(file.clone()));
                 if let Err(error) = added {
                     tell(&format!("{name}: {error:#}"));
@@ -135,6 +118,24 @@ impl Follow {
             }
         }
         self.config = config;
+    }
+
+    /// Serves a guest by another table, or one more or one less.
+    async fn table(&mut self, host: &Host, name: &str, table: Option<&GuestConfig>) {
+        match (table, self.component(name, table)) {
+            (table, Some(file)) => {
+                let config = table.cloned().unwrap_or_default();
+                report(name, None, host.configure(GuestSource { name: name.to_owned(), file, config }).await);
+            }
+            (None, None) => {
+                self.sources.remove(name);
+                match host.remove(name).await {
+                    Ok(()) => tell(&format!("{name}: is served no more")),
+                    Err(error) => tell(&format!("{name}: {error:#}")),
+                }
+            }
+            (Some(_), None) => tell(&format!("{name}: has no `file`, and is not among what was found at the start")),
+        }
     }
 
     /// The component of a guest as it is built or configured.
@@ -149,11 +150,6 @@ impl Follow {
             None => config.and_then(|config| config.file.clone()),
         }
     }
-}
-
-/// The configuration file in a folder, if there is one.
-pub(super) fn config_in(folder: &Path) -> Option<PathBuf> {
-    Some(folder.join(crate::config::FILE_NAME)).filter(|file| file.is_file())
 }
 
 async fn build_again(project: &Project) -> Result<PathBuf> {

@@ -15,8 +15,14 @@ pub(super) struct Swap {
     #[arg(value_name = "NAME")]
     guest: String,
     /// The component of its new version.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "all")]
+    file: Option<PathBuf>,
+    /// Give the new version so many of a hundred calls of tools, and no more yet.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
+    percent: Option<u8>,
+    /// Give all calls to the version that has a share of them. (`rollback` takes the share away.)
+    #[arg(long, conflicts_with_all = ["file", "percent"])]
+    all: bool,
     #[command(flatten)]
     socket: Socket,
     /// Print JSON.
@@ -30,6 +36,9 @@ pub(super) struct Rollback {
     /// The guest.
     #[arg(value_name = "NAME")]
     guest: String,
+    /// Go back over a migration too: puts the state back as it was before it. What was written since is lost.
+    #[arg(long)]
+    restore_state: bool,
     #[command(flatten)]
     socket: Socket,
     /// Print JSON.
@@ -40,15 +49,16 @@ pub(super) struct Rollback {
 impl Swap {
     pub(super) async fn run(self) -> Result<ExitCode> {
         // The host may run in another folder.
-        let file = self.file.canonicalize().with_context(|| format!("cannot open `{}`", self.file.display()))?;
-        let answer = post(&self.socket, "/swap", &json!({ "guest": self.guest, "file": file })).await?;
+        let open = |file: PathBuf| file.canonicalize().with_context(|| format!("cannot open `{}`", file.display()));
+        let file = self.file.map(open).transpose()?;
+        let answer = post(&self.socket, "/swap", &json!({ "guest": self.guest, "file": file, "percent": self.percent })).await?;
         show(&answer, self.json)
     }
 }
 
 impl Rollback {
     pub(super) async fn run(self) -> Result<ExitCode> {
-        let answer = post(&self.socket, "/rollback", &json!({ "guest": self.guest })).await?;
+        let answer = post(&self.socket, "/rollback", &json!({ "guest": self.guest, "restore_state": self.restore_state })).await?;
         show(&answer, self.json)
     }
 }

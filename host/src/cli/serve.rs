@@ -32,14 +32,14 @@ impl Serve {
     pub(super) async fn run(self) -> Result<ExitCode> {
         let mut config = Config::read(&self.config)?;
         self.server.clone().apply(&mut config);
-        let followed = config.clone();
         let guests = sources(&config).with_context(|| format!("in `{}`", self.config.display()))?;
         let listener = if self.stdio { None } else { Some(bind(config.server.listen)?) };
+        // What changes from here on is not missed.
+        let follow = if self.watch { Some(self.follow(&config)?) } else { None };
         let host = Host::start(config, guests).await?;
         if !self.stdio {
             announce(&host, listener.as_ref());
         }
-        let follow = if self.watch { Some(self.follow(&followed)?) } else { None };
         until_stopped(host, listener, follow).await
     }
 }
@@ -47,10 +47,11 @@ impl Serve {
 impl Serve {
     fn follow(&self, config: &Config) -> Result<Follow> {
         let files = config.guest.iter().filter_map(|(name, guest)| Some((name.clone(), Source::File(guest.file.clone()?)))).collect();
-        let server = self.server.clone();
-        Follow::new(files, Some(self.config.clone()), config.clone(), move |config, _| {
-            server.clone().apply(config);
-            Ok(())
+        let (server, file) = (self.server.clone(), self.config.clone());
+        Follow::new(files, self.config.clone(), config.clone(), move |_| {
+            let mut config = Config::read(&file)?;
+            server.clone().apply(&mut config);
+            Ok(config)
         })
     }
 }

@@ -56,6 +56,10 @@ fn readable(status: &Value) -> String {
             guest["calls_alive"],
             if calls.is_empty() { "none".into() } else { calls.join(", ") },
         ));
+        if let Some(tried) = guest["tried"].as_object() {
+            let digest = text(&tried["digest"]);
+            lines.push(format!("  {:<24} {}  has {} of 100 calls of tools", "", digest.get(..12).unwrap_or(&digest), tried["percent"]));
+        }
         let refused = |key| guest.pointer(key).and_then(Value::as_str);
         if let (Some(reason), Some(at)) = (refused("/refused/reason"), refused("/refused/at")) {
             lines.push(format!("  {:<24} the last new version was refused at {at}: {reason}", ""));

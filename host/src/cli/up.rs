@@ -1,11 +1,11 @@
 //! `guesthouse up`: builds what a folder holds and serves it over HTTP.
 
-use super::follow::{Follow, config_in};
+use super::follow::Follow;
 use super::grants::GrantFlags;
 use super::{ServerFlags, serve, tell};
 use crate::build::{self, BuildContext, MissingTool};
 use crate::config::discover::{Found, Source, discover};
-use crate::config::{Config, Prefix, paths};
+use crate::config::{Config, FILE_NAME, Prefix, paths};
 use crate::host::{GuestSource, Host};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -65,12 +65,15 @@ impl Up {
     /// Follows what was found, and the configuration as this command adjusts it.
     fn follow(&self, folder: &Path, found: &BTreeMap<String, Source>, config: &Config, complete: bool) -> Result<Follow> {
         let (server, grants, prefix) = (self.server.clone(), self.grants.clone(), config.server.prefix);
-        Follow::new(found.clone(), config_in(folder), config.clone(), move |config, names| {
-            server.clone().apply(config);
+        let read_in = folder.to_owned();
+        Follow::new(found.clone(), folder.join(FILE_NAME), config.clone(), move |names| {
+            let mut config = Config::read_in(&read_in)?;
+            server.clone().apply(&mut config);
             if config.server.prefix == Prefix::Auto {
                 config.server.prefix = prefix;
             }
-            grants.apply_to_all(config, names, complete)
+            grants.apply_to_all(&mut config, names, complete)?;
+            Ok(config)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What guests announce: lists are asked again, the snapshot is replaced, and then whoever listens is told.
 
+use super::shares::Shares;
 use crate::changes::{Hub, HubLimits, Lists};
 use crate::config::Config;
 use crate::guest::bindings::context::{LogLevel, ProgressError, RequestInfo};
@@ -22,6 +23,7 @@ const ERROR_SHOWN_BYTES_MAX: usize = 4 << 10;
 pub(super) struct News {
     pub(super) registry: ArcSwap<Registry>,
     pub(super) hub: Arc<Hub>,
+    pub(super) shares: Shares,
     config: Config,
     /// Held while a snapshot is made out of the one in force.
     replacing: Mutex<()>,
@@ -44,6 +46,7 @@ impl News {
         Arc::new(Self {
             registry: ArcSwap::from_pointee(registry),
             hub: Hub::new(HubLimits::of(&config.streams)),
+            shares: Shares::default(),
             config: config.clone(),
             replacing: Mutex::default(),
             renewing: Mutex::default(),
@@ -110,6 +113,11 @@ impl News {
         let old = registry.guest(&guest.name).cloned();
         self.registry.store(Arc::new(registry.swapped(&self.config, guest)?));
         Ok(old)
+    }
+
+    /// Gives a version a share of the calls of its guest's tools.
+    pub(super) fn share(&self, guest: &Arc<Loaded>, percent: u8) -> Result<()> {
+        self.shares.give(&self.registry.load(), &self.config, guest, percent)
     }
 
     /// Takes a guest out, in one step.

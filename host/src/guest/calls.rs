@@ -163,9 +163,9 @@ impl Version {
         callback!(self, caller, tasks(id), |guest, store| guest.call_cancel_task(store, id))
     }
 
-    /// Migrates what an older version stored for one owner.
-    pub async fn migrate(&self, from_version: String, owner: migration::Owner) -> Result<(), Failure> {
-        callback!(self, None, migration(from_version, owner), |guest, store| guest.call_migrate(store, from_version, owner))
+    /// Migrates what an older version stored for one owner. What it writes is collected by the caller's end.
+    pub(crate) async fn migrate(&self, caller: Caller, from_version: String, owner: migration::Owner) -> Result<(), Failure> {
+        callback!(self, caller, migration(from_version, owner), |guest, store| guest.call_migrate(store, from_version, owner))
     }
 
     /// Runs a callback, counts how it ended, and notes a failure that is not the guest's own error.
@@ -211,7 +211,8 @@ impl Version {
         let deadline = Instant::now() + PERMIT_WAIT;
         // What the host itself wants of a guest is nobody's share.
         let identity = caller.as_deref().filter(|_| version.principals.counts()).map(CallContext::identity);
-        let key = version.instances.key(caller.as_deref());
+        let migrates = caller.as_deref().is_some_and(|caller| caller.migrating().is_some());
+        let key = if migrates { None } else { version.instances.key(caller.as_deref()) };
         let own = own_share(version, identity.as_ref(), deadline).await?;
         if let Some(key) = key {
             let limits = &version.guest.limits;

@@ -1,12 +1,14 @@
 //! `guesthouse:mcp/handoff`: instances that write their memory down before they go, and new ones that read it.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
 
 use super::allowance::Allowance;
 use super::failure::{Failure, Stage};
 use super::instances::{Kept, Key, Turn};
 use super::live::{Answer, Live};
-use super::lobby::Whose;
 use super::saved::Saved;
 use super::state::Visit;
 use super::version::{Inner, Version};
@@ -16,6 +18,8 @@ use crate::config::grants::InstancePolicy;
 const SAVE_WALL_MS_MAX: u64 = 400;
 /// Processor time that `save` has.
 const SAVE_CPU_MS_MAX: u64 = 200;
+/// How long a new version waits for a call that uses an instance of the version before.
+const TAKE_OVER_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl Version {
     /// How long its instances live.
@@ -35,31 +39,62 @@ impl Version {
         }
     }
 
-    /// Makes the idle instances write down their memory and go, and gives what they wrote, with what earlier ones wrote that
-    /// were not called since. For the version after this one; instances in use are left to their calls.
-    pub async fn hand_over(&self) -> Vec<(Key, Saved)> {
-        let lobby = self.inner.engines.lobby();
-        while lobby.evict(Whose::Guest(self.inner.instances.guest())).await {}
-        self.inner.instances.take_all()
+    /// While a version is tried, its instances are dropped after each callback: they must not live on before those of the
+    /// version before have given their memory.
+    pub(crate) fn set_trial(&self, trial: bool) {
+        self.inner.instances.set_trial(trial);
     }
 
-    /// Takes over the memory of the version before. The instances that are made from now on read it.
-    pub fn adopt(&self, saved: Vec<(Key, Saved)>) {
-        if self.inner.indices.handoff.is_none() {
-            return;
+    /// This version comes after that one: its new instances begin with the memory of those, if both know how to.
+    pub fn come_after(&self, old: &Version) {
+        let (old, new) = (&old.inner, &self.inner);
+        let passes_on = new.instances.keeping.policy != InstancePolicy::Call
+            && new.instances.keeping.policy == old.instances.keeping.policy
+            && old.indices.handoff.is_some()
+            && new.indices.handoff.is_some();
+        if passes_on {
+            new.instances.set_before(Some(Arc::clone(old)));
         }
-        for (key, saved) in saved {
-            // One for the session and one for everybody are not the same, and no instance will ask for the other.
-            let policy = if key.is_some() { InstancePolicy::Session } else { InstancePolicy::Shared };
-            if policy == self.instance_policy() && !self.inner.instances.put(key, saved) {
-                self.report("the memory that an instance of the version before saved is larger than this one may save");
-            }
-        }
+    }
+
+    /// Takes over what the version before has in memory, and lets that version go. Instances in use are waited for, for some
+    /// time; what they have is lost afterwards. How many memories were taken over.
+    pub async fn take_over(&self) -> usize {
+        let new = &self.inner;
+        let Some(old) = new.instances.before() else { return 0 };
+        let taken = join_all(old.instances.keys().iter().map(|key| fetch(new, key))).await;
+        new.instances.set_before(None);
+        taken.into_iter().filter(|taken| *taken).count()
     }
 }
 
+/// Fetches one memory from the version before, if it has one: after whatever call uses the instance.
+pub(super) async fn fetch(new: &Arc<Inner>, key: &Key) -> bool {
+    let Some(old) = new.instances.before() else { return false };
+    let wait = tokio::time::timeout(TAKE_OVER_TIME_MAX, old.instances.turn(key.clone()));
+    let Ok(Ok(mut turn)) = wait.await else {
+        report(new, "an instance of the version before is in use for too long, and its memory is not taken over");
+        return false;
+    };
+    // Whoever has the turn on that slot after this finds nothing, and where to look for it.
+    old.instances.set_after(new);
+    if let Some(kept) = turn.take() {
+        keep_memory(&old, &mut turn, kept).await;
+    }
+    let Some(saved) = old.instances.take(key) else { return false };
+    let fits = new.instances.put(key.clone(), saved);
+    if !fits {
+        report(new, "the memory that an instance of the version before saved is larger than this one may save");
+    }
+    fits
+}
+
 /// Lets an instance write its memory down, keeps that, and ends the instance.
-pub(super) async fn save_and_end(version: &Arc<Inner>, turn: Turn, kept: Kept) {
+pub(super) async fn save_and_end(version: &Arc<Inner>, mut turn: Turn, kept: Kept) {
+    keep_memory(version, &mut turn, kept).await;
+}
+
+async fn keep_memory(version: &Arc<Inner>, turn: &mut Turn, kept: Kept) {
     let problem = match save(version, kept).await {
         // Nobody will come back for it.
         Ok(_) if turn.has_ended() => None,

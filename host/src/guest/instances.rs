@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
@@ -97,6 +97,12 @@ pub(crate) struct Instances {
     watch: Mutex<Option<AbortHandle>>,
     /// What `describe` says of the version.
     pub(super) described: OnceLock<Arc<str>>,
+    /// While the version is only tried, nothing of it lives on.
+    trial: AtomicBool,
+    /// The version before, until the memory of its instances is taken over.
+    before: Mutex<Option<Arc<Inner>>>,
+    /// The version after this one: calls that still come here find their instances there.
+    after: OnceLock<Weak<Inner>>,
     lobby: Arc<Lobby>,
 }
 
@@ -112,6 +118,9 @@ impl Instances {
             saved: Mutex::new(savings),
             watch: Mutex::default(),
             described: OnceLock::new(),
+            trial: AtomicBool::new(false),
+            before: Mutex::default(),
+            after: OnceLock::new(),
             lobby: Arc::clone(lobby),
         })
     }
@@ -123,6 +132,9 @@ impl Instances {
 
     /// Whose instance serves a caller; None if a fresh one does.
     pub(super) fn key(&self, caller: Option<&dyn CallContext>) -> Option<Key> {
+        if self.trial.load(Ordering::SeqCst) {
+            return None;
+        }
         match self.keeping.policy {
             InstancePolicy::Call => None,
             InstancePolicy::Session => caller?.identity().session.map(Some),
@@ -175,9 +187,35 @@ impl Instances {
         lock(&self.saved).take(key)
     }
 
-    /// Everything that was saved.
-    pub(super) fn take_all(&self) -> Vec<(Key, Saved)> {
-        lock(&self.saved).take_all()
+    /// Whose instances there are, and whose memory is saved.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        let mut keys: Vec<Key> = lock(&self.slots).keys().cloned().collect();
+        keys.extend(lock(&self.saved).keys().filter(|key| !keys.contains(key)).cloned().collect::<Vec<_>>());
+        keys
+    }
+
+    /// Begins or ends the trial.
+    pub(super) fn set_trial(&self, trial: bool) {
+        self.trial.store(trial, Ordering::SeqCst);
+    }
+
+    /// The version before, while there is something to be taken over of it.
+    pub(super) fn before(&self) -> Option<Arc<Inner>> {
+        lock(&self.before).clone()
+    }
+
+    pub(super) fn set_before(&self, before: Option<Arc<Inner>>) {
+        *lock(&self.before) = before;
+    }
+
+    /// The version after this one.
+    pub(super) fn after(&self) -> Option<Arc<Inner>> {
+        self.after.get().and_then(Weak::upgrade)
+    }
+
+    /// Says once which version comes after this one.
+    pub(super) fn set_after(&self, after: &Arc<Inner>) {
+        self.after.get_or_init(|| Arc::downgrade(after));
     }
 
     /// How many instances are kept, in use or idle.

@@ -23,8 +23,8 @@ enum Found {
     Room(Held),
 }
 
-/// Runs a callback on the instance that is kept for a key; the caller's share is held from before its wait. Whatever goes wrong beyond an error of the guest's own, a dropped
-/// future among it, destroys the instance.
+/// Runs a callback on the instance that is kept for a key; the caller's share is held from before its wait. Whatever goes wrong
+/// beyond an error of the guest's own, a dropped future among it, destroys the instance.
 pub(super) async fn run<A, T>(
     version: &Arc<Inner>,
     (key, own): (Key, Option<Share>),
@@ -37,17 +37,15 @@ where
     A: Send + Sync + 'static,
     T: Outcome + Send + Sync + 'static,
 {
-    let mut turn = version.instances.turn(key).await?;
-    let (permit, found) = tokio::time::timeout(PERMIT_WAIT, admit(version, &mut turn)).await.map_err(|_| Failure::Busy)??;
+    let (version, permit, turn, found) = find(version, key).await?;
     // The time of the call begins now, after its wait for the turn.
     let allowance = allowance.unwrap_or_else(|| Allowance::of_call(&version.guest.limits));
     let visit = visit(&allowance);
     let call = {
-        let version = Arc::clone(version);
+        let version = Arc::clone(&version);
         async move {
             // These go last, after the instance.
             let _alive = (permit, own, version.engines.running());
-            let turn = turn;
             let mut kept = match found {
                 Found::Instance(mut kept) => {
                     kept.live.enter(&version, visit);
@@ -62,12 +60,34 @@ where
             Ok((answer, stays.then_some((turn, kept))))
         }
     };
-    let (answer, stays) = version.engines.schedule().run(call, &allowance, &version.turns).await?;
+    let (answer, stays) = tokio::select! {
+        biased;
+        outcome = version.engines.schedule().run(call, &allowance, &version.turns) => outcome?,
+        () = version.stopped.cancelled() => return Err(Failure::Deadline),
+    };
     // Here, and not on the threads for long calls: what follows is the host's.
     if let Some((turn, kept)) = stays {
-        turn.keep(version, kept);
+        turn.keep(&version, kept);
     }
     answer
+}
+
+/// Waits for the turn on the instance of a key, where its memory is now: on this version or on one after it.
+async fn find(version: &Arc<Inner>, key: Key) -> Result<(Arc<Inner>, OwnedSemaphorePermit, Turn, Found), Failure> {
+    let mut version = Arc::clone(version);
+    loop {
+        let mut turn = version.instances.turn(key.clone()).await?;
+        let (permit, found) = tokio::time::timeout(PERMIT_WAIT, admit(&version, &mut turn)).await.map_err(|_| Failure::Busy)??;
+        if let Found::Room(_) = found {
+            let policy = version.instances.keeping.policy;
+            if let Some(next) = version.instances.after().filter(|next| next.instances.keeping.policy == policy) {
+                version = next;
+                continue;
+            }
+            handoff::fetch(&version, &key).await;
+        }
+        return Ok((version, permit, turn, found));
+    }
 }
 
 /// Lets a call that has its turn begin.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
@@ -11,13 +12,14 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::CodeCache;
+use super::commits::CommitLock;
 use super::engine::{Engines, SizeClass};
 use super::instances::{Instances, Keeping};
 use super::limits::CallLimits;
 use super::log::{GuestLog, clean};
 use super::manifest::{CONTRACT, CONTRACT_VERSION, Manifest, Unfit, split_name};
 use super::room::Room;
-use super::version::{CommitLock, Guest, Indices, Inner, Tally, Version};
+use super::version::{Guest, Indices, Inner, Tally, Version};
 use crate::capability::{LINKED, links};
 use crate::config::grants::Grants;
 use crate::policy;
@@ -148,6 +150,7 @@ fn load(engines: &Engines, bytes: &[u8], settings: Settings) -> Result<Version, 
             permits: Arc::new(Semaphore::new(settings.limits.concurrency.min(Semaphore::MAX_PERMITS))),
             share: made.places.join(places),
             turns: engines.schedule().turns(),
+            generation: AtomicU64::new(settings.commit_lock.generation()),
             commit_lock: settings.commit_lock,
             tally: Tally::default(),
             stopped: CancellationToken::new(),

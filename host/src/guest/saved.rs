@@ -53,14 +53,13 @@ impl Savings {
         Some(saved)
     }
 
-    /// Gives all of them back.
-    pub(super) fn take_all(&mut self) -> Vec<(Key, Saved)> {
-        self.total_bytes = 0;
-        std::mem::take(&mut self.entries).into_iter().collect()
+    /// Whose there are, the oldest first.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.entries.keys()
     }
 
     #[cfg(test)]
-    fn keys(&self) -> Vec<&str> {
+    fn names(&self) -> Vec<&str> {
         self.entries.keys().map(|key| key.as_deref().unwrap_or_default()).collect()
     }
 }
@@ -91,15 +90,15 @@ mod tests {
         for name in ["a", "b", "c"] {
             assert!(savings.put(key(name), saved(0)));
         }
-        assert_eq!(savings.keys(), ["a", "b", "c"]);
+        assert_eq!(savings.names(), ["a", "b", "c"]);
         assert!(savings.put(key("a"), saved(0)), "saved again, it is the newest");
-        assert_eq!(savings.keys(), ["b", "c", "a"]);
+        assert_eq!(savings.names(), ["b", "c", "a"]);
         assert!(savings.put(key("d"), saved(1)));
-        assert_eq!(savings.keys(), ["a", "d"]);
+        assert_eq!(savings.names(), ["a", "d"]);
         assert_eq!(savings.take(&key("d")), Some(saved(1)));
         assert_eq!(savings.take(&key("d")), None);
         assert_eq!(savings.total_bytes, ENTRY_BYTES);
-        assert_eq!(savings.take_all().len(), 1);
+        assert_eq!(savings.take(&key("a")), Some(saved(0)));
         assert_eq!(savings.total_bytes, 0);
     }
 }

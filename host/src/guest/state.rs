@@ -1,6 +1,6 @@
 //! What a store holds for its guest while one call runs, and what the caller of a call provides.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use wasmtime::component::ResourceTable;
@@ -18,9 +18,10 @@ use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
 use crate::capability::http::Outgoing;
-use crate::capability::keyvalue::Tx;
+use crate::capability::keyvalue::{Bucket, Tx};
 use crate::capability::wasi;
 use crate::identity::Identity;
+use crate::storage::Space;
 
 /// What a guest can learn of its request, and send to the client, while its callback runs. Implemented by the
 /// dispatcher; a call owns one, and drops it when it ends.
@@ -46,6 +47,34 @@ pub trait CallContext: Send + 'static {
 
     /// Announces a change. Called after the callback has succeeded, once for each distinct change.
     fn change(&mut self, change: Change);
+
+    /// What the callback migrates, if that is what it is for.
+    fn migrating(&self) -> Option<&Migrating> {
+        None
+    }
+}
+
+/// The one space that a callback migrates, and where what it wrote is collected instead of being saved.
+#[derive(Clone)]
+pub struct Migrating {
+    pub(crate) space: Space,
+    pub(crate) bucket: Bucket,
+    written: Arc<Mutex<Option<Tx>>>,
+}
+
+impl Migrating {
+    pub(crate) fn new(space: Space, bucket: Bucket) -> Migrating {
+        Migrating { space, bucket, written: Arc::default() }
+    }
+
+    pub(super) fn collect(&self, tx: Tx) {
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(tx);
+    }
+
+    /// What the callback has read and written.
+    pub(crate) fn take(&self) -> Option<Tx> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// Something that clients may be waiting for.
@@ -74,6 +103,11 @@ impl Visit {
     /// The beginning of a call.
     pub(crate) fn new(limits: &CallLimits, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> Visit {
         Visit { context, allowance, progress: Progress::new(limits), log: None }
+    }
+
+    /// Whether the callback is there to migrate what is stored.
+    pub(crate) fn migrates(&self) -> bool {
+        self.context.as_deref().is_some_and(|context| context.migrating().is_some())
     }
 
     /// The callback begins again from the top. What it told of itself so far, it need not tell again.
@@ -175,6 +209,11 @@ impl State {
     /// The caller's end, while the callback runs.
     pub(crate) fn callback_context(&mut self) -> Option<&mut (dyn CallContext + 'static)> {
         if self.in_callback { self.context.as_deref_mut() } else { None }
+    }
+
+    /// What the callback migrates, while it runs.
+    pub(crate) fn migrating(&self) -> Option<&Migrating> {
+        self.context.as_deref().filter(|_| self.in_callback)?.migrating()
     }
 
     /// Whether the callback has sent a request to the world outside, or is about to. That cannot be taken back, so the callback is

@@ -1,13 +1,14 @@
 //! One build of a guest, ready to be called: what all its calls share.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use tokio::sync::{Notify, RwLock, Semaphore};
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::InstancePre;
 
 use super::bindings::{completion, handoff, lifecycle, migration, prompts, resources, subscriptions, tasks, tools};
+use super::commits::CommitLock;
 use super::engine::{Engines, SizeClass};
 use super::instances::Instances;
 use super::limits::CallLimits;
@@ -16,11 +17,9 @@ use super::manifest::{Exports, Manifest};
 use super::room::Room;
 use super::shares::Share;
 use super::state::State;
+use crate::policy::Effective;
 use crate::principals::Principals;
 use crate::telemetry::{Ended, GuestFigures};
-
-/// Shared by the calls of a guest that commit, or held by the one that must not lose to them.
-pub type CommitLock = Arc<RwLock<()>>;
 
 /// One build of a guest. Cloning is cheap; calls in flight keep their version alive.
 #[derive(Clone)]
@@ -47,6 +46,8 @@ pub(crate) struct Inner {
     pub(crate) turns: Arc<Semaphore>,
     /// Shared by the calls of the guest that commit, or held by the one that must not lose to them.
     pub(crate) commit_lock: CommitLock,
+    /// Which state of its guest it is for; older ones cannot commit.
+    pub(crate) generation: AtomicU64,
     /// How its calls ended so far.
     pub(crate) tally: Tally,
     /// Set when nothing is to run on it any more.
@@ -121,6 +122,7 @@ impl Tally {
 }
 
 /// A version that may be gone.
+#[derive(Debug, Clone)]
 pub(crate) struct WeakVersion(Weak<Inner>);
 
 impl WeakVersion {
@@ -129,10 +131,33 @@ impl WeakVersion {
     }
 }
 
+impl Inner {
+    /// Whether the state of its guest was replaced for a newer version.
+    pub(super) fn is_superseded(&self) -> bool {
+        self.generation.load(Ordering::SeqCst) != self.commit_lock.generation()
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("digest", &self.digest).finish_non_exhaustive()
+    }
+}
+
 impl Version {
     /// The same without keeping it.
     pub(crate) fn downgrade(&self) -> WeakVersion {
         WeakVersion(Arc::downgrade(&self.inner))
+    }
+
+    /// Whether the two are the same build, loaded once.
+    pub fn is(&self, other: &Version) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// What it shares with the other versions of its guest.
+    pub(crate) fn commits(&self) -> &CommitLock {
+        &self.inner.commit_lock
     }
 
     /// Ends whatever runs on it.
@@ -192,6 +217,11 @@ impl Version {
     /// Whether it was granted state, and imports what it takes to use it.
     pub fn uses_state(&self) -> bool {
         self.inner.guest.room.grants.state && self.inner.manifest.imports.iter().any(|import| import.starts_with("wasi:keyvalue/"))
+    }
+
+    /// What it gets of what is granted.
+    pub fn grants(&self) -> &Effective {
+        &self.inner.guest.room.grants
     }
 
     /// What is counted of its guest's calls.

@@ -65,6 +65,7 @@ fn of_guest(host: &Shared, guest: &Loaded) -> Value {
         "calls_alive": guest.version.calls_alive(),
         "instances_kept": guest.version.instances_kept(),
         "calls": calls,
+        "tried": host.swaps.tried(&guest.name).map(|(digest, percent)| json!({ "digest": digest, "percent": percent })),
         "versions": host.swaps.kept(&guest.name),
         "refused": host.swaps.refused(&guest.name).map(|(at_ms, reason)| json!({ "at": iso_8601(at_ms), "reason": reason })),
     })

@@ -23,8 +23,15 @@ use tokio::task::spawn_blocking;
 const PAGES_MAX: usize = 1_000;
 /// Said of a loader that is gone, which should never be read.
 const STOPPED: &str = "loading stopped unexpectedly";
+/// What entries of the lists are called.
+const TOOL: &str = "tool";
+const PROMPT: &str = "prompt";
+const TEMPLATE: &str = "template";
 /// Longest name of a tool or a prompt.
 const NAME_LEN_MAX: usize = 256;
+
+/// A list: what is served of it, how long it stays fresh, and sentences about what is left out.
+type Listed<T> = (Vec<T>, Option<model::CacheHint>, Vec<String>);
 
 /// Loads the component of that file, asks who it is and what it offers.
 pub async fn load(engines: &Engines, file: &Path, config: &GuestConfig, settings: Settings, limits: &Limits) -> Result<Loaded> {
@@ -52,8 +59,15 @@ pub async fn load_bytes(
     ask(version, shown, config, limits).await
 }
 
-/// Asks a version who it is and what it offers.
+/// Asks a version who it is and what it offers. Nothing of that lives on in an instance.
 async fn ask(version: Version, shown: &str, config: &GuestConfig, limits: &Limits) -> Result<Loaded> {
+    version.set_trial(true);
+    let loaded = tried(version, shown, config, limits).await?;
+    loaded.version.set_trial(false);
+    Ok(loaded)
+}
+
+async fn tried(version: Version, shown: &str, config: &GuestConfig, limits: &Limits) -> Result<Loaded> {
     let asked = |what: &str, failure: &Failure| anyhow!("{shown} could not be served: {what} failed: {failure}");
     let described = version.describe().await.map_err(|failure| asked("`describe`", &failure))?;
     let (info, instructions) = convert::server_info(described);
@@ -67,6 +81,7 @@ async fn ask(version: Version, shown: &str, config: &GuestConfig, limits: &Limit
         prompts: Arc::default(),
         templates: Arc::default(),
         hints: Hints::default(),
+        left_out: Vec::new(),
         resources_digest: [0; 32],
         uris: Arc::default(),
         version: version.clone(),
@@ -83,16 +98,22 @@ async fn ask(version: Version, shown: &str, config: &GuestConfig, limits: &Limit
 pub async fn renew(loaded: &mut Loaded, lists: Lists, limits: &Limits) -> Result<()> {
     let (version, exports) = (&loaded.version, loaded.version.exports());
     if lists.tools && exports.tools {
-        let (tools, hint) = tools(version, &loaded.config, limits).await.context("`list-tools` failed")?;
+        let (tools, hint, left_out) = tools(version, &loaded.config, limits).await.context("`list-tools` failed")?;
         (loaded.tools, loaded.hints.tools) = (Arc::new(tools), hint);
+        loaded.left_out.retain(|(kind, _)| *kind != TOOL);
+        loaded.left_out.extend(left_out.into_iter().map(|said| (TOOL, said)));
     }
     if lists.prompts && exports.prompts {
-        let (prompts, hint) = prompts(version, limits).await.context("`list-prompts` failed")?;
+        let (prompts, hint, left_out) = prompts(version, limits).await.context("`list-prompts` failed")?;
         (loaded.prompts, loaded.hints.prompts) = (Arc::new(prompts), hint);
+        loaded.left_out.retain(|(kind, _)| *kind != PROMPT);
+        loaded.left_out.extend(left_out.into_iter().map(|said| (PROMPT, said)));
     }
     if lists.resources && exports.resources {
-        let (templates, hint) = templates(version, limits).await.context("`list-templates` failed")?;
+        let (templates, hint, left_out) = templates(version, limits).await.context("`list-templates` failed")?;
         (loaded.templates, loaded.hints.templates) = (Arc::new(templates), hint);
+        loaded.left_out.retain(|(kind, _)| *kind != TEMPLATE);
+        loaded.left_out.extend(left_out.into_iter().map(|said| (TEMPLATE, said)));
     }
     Ok(())
 }
@@ -150,8 +171,8 @@ impl Pages {
     }
 }
 
-async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Result<(Vec<Tool>, Option<model::CacheHint>)> {
-    let mut kept: Vec<Tool> = Vec::new();
+async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Result<Listed<Tool>> {
+    let (mut kept, mut left_out): (Vec<Tool>, _) = (Vec::new(), Vec::new());
     let mut names = HashSet::new();
     let mut pages = Pages::new(limits);
     loop {
@@ -164,10 +185,10 @@ async fn tools(version: &Version, config: &GuestConfig, limits: &Limits) -> Resu
                 continue;
             }
             let checked = check_name(&name, &mut names).and_then(|()| check_tool(tool, limits));
-            keep(version, "tool", &name, checked, &mut kept);
+            left_out.extend(keep(version, TOOL, &name, checked, &mut kept));
         }
         if !more {
-            return Ok((kept, least_fresh(pages.hints)));
+            return Ok((kept, least_fresh(pages.hints), left_out));
         }
     }
 }
@@ -185,8 +206,8 @@ fn check_tool(tool: crate::guest::bindings::tools::Tool, limits: &Limits) -> Res
     Ok(Tool { listed: Arc::new(listed), input, output, headers })
 }
 
-async fn prompts(version: &Version, limits: &Limits) -> Result<(Vec<Arc<model::Prompt>>, Option<model::CacheHint>)> {
-    let mut kept = Vec::new();
+async fn prompts(version: &Version, limits: &Limits) -> Result<Listed<Arc<model::Prompt>>> {
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
     let mut names = HashSet::new();
     let mut pages = Pages::new(limits);
     loop {
@@ -196,16 +217,16 @@ async fn prompts(version: &Version, limits: &Limits) -> Result<(Vec<Arc<model::P
         for prompt in page.prompts {
             let name = prompt.name.clone();
             let checked = check_name(&name, &mut names).and_then(|()| convert::prompt(prompt).map(Arc::new).map_err(|bad| bad.to_string()));
-            keep(version, "prompt", &name, checked, &mut kept);
+            left_out.extend(keep(version, PROMPT, &name, checked, &mut kept));
         }
         if !more {
-            return Ok((kept, least_fresh(pages.hints)));
+            return Ok((kept, least_fresh(pages.hints), left_out));
         }
     }
 }
 
-async fn templates(version: &Version, limits: &Limits) -> Result<(Vec<Template>, Option<model::CacheHint>)> {
-    let mut kept = Vec::new();
+async fn templates(version: &Version, limits: &Limits) -> Result<Listed<Template>> {
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
     let mut pages = Pages::new(limits);
     loop {
         let page = version.list_templates(None, pages.cursor.take()).await?;
@@ -216,10 +237,10 @@ async fn templates(version: &Version, limits: &Limits) -> Result<(Vec<Template>,
             let checked = UriTemplate::parse(&uri_template).map_err(|error| error.to_string()).and_then(|matcher| {
                 convert::template(template).map(|listed| Template { listed: Arc::new(listed), matcher }).map_err(|bad| bad.to_string())
             });
-            keep(version, "template", &uri_template, checked, &mut kept);
+            left_out.extend(keep(version, TEMPLATE, &uri_template, checked, &mut kept));
         }
         if !more {
-            return Ok((kept, least_fresh(pages.hints)));
+            return Ok((kept, least_fresh(pages.hints), left_out));
         }
     }
 }
@@ -234,11 +255,17 @@ fn check_name(name: &str, seen: &mut HashSet<String>) -> Result<(), String> {
     Ok(())
 }
 
-fn keep<T>(version: &Version, kind: &str, name: &str, checked: Result<T, String>, kept: &mut Vec<T>) {
+/// Takes an entry in, or says why it is left out.
+fn keep<T>(version: &Version, kind: &str, name: &str, checked: Result<T, String>, kept: &mut Vec<T>) -> Option<String> {
     match checked {
-        Ok(entry) => kept.push(entry),
+        Ok(entry) => {
+            kept.push(entry);
+            None
+        }
         Err(problem) => {
-            version.report(&format!("the {kind} `{}` is left out: {problem}", clean(name, NAME_LEN_MAX)));
+            let said = format!("the {kind} `{}` is left out: {problem}", clean(name, NAME_LEN_MAX));
+            version.report(&said);
+            Some(said)
         }
     }
 }

@@ -1,12 +1,15 @@
 //! What clients see of one version and not of another.
 
 use crate::changes::Lists;
+use crate::policy::Effective;
 use crate::registry::Loaded;
 use guesthouse_protocol::model::Tool;
 use std::collections::BTreeMap;
 
 /// Longest name in a sentence.
 const NAME_BYTES_MAX: usize = 128;
+/// Longest sentence about what a version may do.
+const GRANT_BYTES_MAX: usize = 500;
 /// Sentences about one swap.
 const SENTENCES_MAX: usize = 100;
 
@@ -60,6 +63,28 @@ pub(crate) fn of_tools(old: &Loaded, new: &Loaded) -> Vec<String> {
         said.push(format!("{more} tools more differ"));
     }
     said
+}
+
+/// What the new version may do and the old one might not, within what is granted: one sentence for each.
+pub(crate) fn of_grants(old: &Loaded, new: &Loaded) -> Vec<String> {
+    let (before, after) = (old.version.grants(), new.version.grants());
+    let mut said = Vec::new();
+    if after.state && !before.state {
+        said.push("it has state of its own now".to_owned());
+    }
+    // Without a declaration, what is granted is what it may.
+    let http = |given: &Effective| {
+        if given.http.is_empty() { Vec::new() } else { given.http.declared.clone().unwrap_or_else(|| given.http.granted.clone()) }
+    };
+    let old_http = http(before);
+    said.extend(
+        http(after).iter().filter(|pattern| !old_http.contains(pattern)).map(|pattern| format!("it may send requests to `{pattern}` now")),
+    );
+    for dir in after.dirs.iter().filter(|dir| !before.dirs.contains(dir)) {
+        said.push(format!("it finds the folder `{}` now, to {}", dir.guest, if dir.write { "read and write" } else { "read" }));
+    }
+    said.extend(after.env.iter().filter(|name| !before.env.contains(name)).map(|name| format!("it finds the variable `{name}` now")));
+    said.iter().map(|said| crate::guest::clean(said, GRANT_BYTES_MAX)).collect()
 }
 
 /// All of a tool that clients can see.

@@ -67,8 +67,8 @@ impl History {
         Some(self.component(&active.digest)).filter(|file| file.is_file())
     }
 
-    /// Notes what is served, and keeps its component. What is too old goes.
-    pub(crate) fn put(&mut self, configured: &str, kept: Kept, bytes: &[u8]) -> Result<()> {
+    /// Notes what is served, and keeps its component. What is too old goes, and is the answer.
+    pub(crate) fn put(&mut self, configured: &str, mut kept: Kept, bytes: &[u8]) -> Result<Vec<Kept>> {
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -81,17 +81,19 @@ impl History {
         let mut index = self.index.clone();
         index.format = FORMAT;
         configured.clone_into(&mut index.configured);
+        // The same again, such as with another configuration: how it came is as it was.
+        kept.migrated |= index.versions.last().is_some_and(|last| last.digest == kept.digest && last.migrated);
         index.versions.retain(|version| version.digest != kept.digest);
         index.versions.push(kept);
         let too_many = index.versions.len().saturating_sub(self.versions_max.max(1));
         let gone: Vec<Kept> = index.versions.drain(..too_many).collect();
         write(&self.folder.join(INDEX), &serde_json::to_vec_pretty(&index)?)?;
         self.index = index;
-        for kept in gone {
+        for kept in &gone {
             // A component that stays takes room and does no harm.
             let _ = std::fs::remove_file(self.component(&kept.digest));
         }
-        Ok(())
+        Ok(gone)
     }
 
     /// The version before the one that is served, and whether going back to it goes back over a change of state.
@@ -103,7 +105,10 @@ impl History {
 
     /// Takes the version that is served out, because it was gone back from.
     pub(crate) fn drop_last(&mut self) {
-        self.index.versions.pop();
+        if let Some(last) = self.index.versions.pop() {
+            // A component that stays takes room and does no harm.
+            let _ = std::fs::remove_file(self.component(&last.digest));
+        }
     }
 
     /// All versions that are kept, the one that is served last.

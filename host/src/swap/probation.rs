@@ -1,6 +1,6 @@
 //! Probation: a new version whose first calls fail more often than those of the version before goes back by itself.
 
-use super::{Component, lock, now_ms, swap};
+use super::{AbortOnDrop, go_back_from, lock, now_ms};
 use crate::audit::What;
 use crate::host::Shared;
 use crate::registry::Loaded;
@@ -10,75 +10,57 @@ use tokio::time::timeout;
 /// Calls of the version before that say something of how often it fails; with fewer, it counts as one that does not fail.
 const CALLS_TELLING_MIN: usize = 10;
 
-/// Watches a version that has just been put in force, until it has answered enough calls, or long enough.
-pub(super) fn begin(host: &Arc<Shared>, old: &Loaded, new: &Arc<Loaded>) {
+/// Watches a version that has just been put in force, until it has answered enough calls, or long enough, or until the watch is
+/// dropped.
+pub(super) fn begin(host: &Arc<Shared>, old: &Loaded, new: &Arc<Loaded>) -> Option<AbortOnDrop> {
     let limits = &host.config.swap;
     if limits.probation_calls == 0 {
-        return;
+        return None;
     }
-    let allowed = allowed(old.version.tally(), limits.probation_calls, limits.probation_failures);
-    let watched = Watched {
-        guest: new.name.to_string(),
-        digest: new.version.digest().to_owned(),
-        calls: limits.probation_calls,
-        allowed,
-        // It is not kept by being watched.
-        host: Arc::downgrade(host),
-    };
-    let (version, time) = (new.version.clone(), limits.probation_time.duration());
+    let (calls_max, time) = (limits.probation_calls, limits.probation_time.duration());
+    let allowed = allowed(old.version.tally(), calls_max, limits.probation_failures);
+    let (guest, version) = (new.name.to_string(), new.version.clone());
     // What it answered to the gate is no call of a client.
     let before = version.tally();
-    tokio::spawn(async move {
-        let ended = timeout(time, async {
-            loop {
-                version.failed().await;
-                let (calls, failures) = version.tally();
-                let (calls, failures) = (calls.saturating_sub(before.0), failures.saturating_sub(before.1));
-                if failures > watched.allowed {
-                    return Some((calls, failures));
-                }
-                if calls >= watched.calls {
-                    return None;
-                }
+    // It is not kept by being watched.
+    let host = Arc::downgrade(host);
+    let watching = async move {
+        loop {
+            version.failed().await;
+            let (calls, failures) = version.tally();
+            let (calls, failures) = (calls.saturating_sub(before.0), failures.saturating_sub(before.1));
+            if failures > allowed {
+                let digest = version.digest().to_owned();
+                // In a task of its own, since the watch ends with the step that this leads to.
+                tokio::spawn(async move { go_back(&host, &guest, &digest, calls, failures).await });
+                return;
             }
-        });
-        let ended = ended.await;
-        drop(version);
-        if let Ok(Some((calls, failures))) = ended {
-            watched.go_back(calls, failures).await;
+            if calls >= calls_max {
+                return;
+            }
         }
+    };
+    let task = tokio::spawn(async move {
+        // One that has not failed by then has passed.
+        let _ = timeout(time, watching).await;
     });
+    Some(AbortOnDrop(task.abort_handle()))
 }
 
-struct Watched {
-    guest: String,
-    digest: String,
-    calls: usize,
-    allowed: usize,
-    host: Weak<Shared>,
-}
-
-impl Watched {
-    async fn go_back(self, calls: usize, failures: usize) {
-        let Some(host) = self.host.upgrade() else { return };
-        let guest = self.guest.as_str();
-        let is_served = host.dispatcher.registry().guest(guest).is_some_and(|served| served.version.digest() == self.digest);
-        // Somebody was faster.
-        if !is_served {
-            return;
+async fn go_back(host: &Weak<Shared>, guest: &str, digest: &str, calls: usize, failures: usize) {
+    let Some(host) = host.upgrade() else { return };
+    let reason = format!("{failures} of its first {calls} calls failed, so that it went back by itself to the version before");
+    match go_back_from(&host, guest, digest).await {
+        None => {}
+        Some(Ok(_)) => {
+            host.loader.note(What::Unloaded, guest, &reason);
+            tracing::error!(guest, "the new version is served no more: {reason}");
+            if let Some(slot) = host.swaps.slot(guest) {
+                *lock(&slot.refused) = Some((now_ms(), reason));
+            }
         }
-        let reason = format!("{failures} of its first {calls} calls failed, so that it went back by itself to the version before");
-        match swap(&host, guest, Component::Kept(None)).await {
-            Ok(_) => {
-                host.loader.note(What::Unloaded, guest, &reason);
-                tracing::error!(guest, "the new version is served no more: {reason}");
-                if let Some(slot) = host.swaps.slot(guest) {
-                    *lock(&slot.refused) = Some((now_ms(), reason));
-                }
-            }
-            Err(error) => {
-                tracing::error!(guest, "{failures} of the first {calls} calls of the new version failed, and it cannot go back: {error:#}")
-            }
+        Some(Err(error)) => {
+            tracing::error!(guest, "{failures} of the first {calls} calls of the new version failed, and it cannot go back: {error:#}");
         }
     }
 }

@@ -6,7 +6,6 @@
 use super::{Service, run_guarded};
 use crate::changes::Listener;
 use crate::dispatch::{Backlog, Frame, FrameSender, Line, Share};
-use crate::identity::Presence;
 use crate::registry::Endpoint;
 use bytes::Bytes;
 use guesthouse_protocol::{Call, CallId, Effect, Era, Event, Identity, Outcome, Peer, Refusal, Request};
@@ -66,13 +65,11 @@ pub(super) struct Connection<S> {
     outbox: VecDeque<Bytes>,
     /// Who is at the other end. The connection is its session.
     identity: Identity,
-    _presence: Presence,
 }
 
 impl<S: Service> Connection<S> {
     /// A connection, and the part of it that writes.
     pub(super) fn new(service: Arc<S>, endpoint: Endpoint, peer: Peer, identity: Identity) -> (Self, Writer) {
-        let presence = service.presence(&identity);
         let limits = &service.config().limits;
         let (queue_len, queue_bytes) = (limits.queue.max(1), limits.queue_bytes.0);
         let (responses, response_queue) = mpsc::channel(queue_len);
@@ -93,7 +90,6 @@ impl<S: Service> Connection<S> {
             opened: Instant::now(),
             outbox: VecDeque::new(),
             identity,
-            _presence: presence,
         };
         (connection, Writer { responses: response_queue, frames: frame_queue, done })
     }
@@ -167,11 +163,21 @@ impl<S: Service> Connection<S> {
     }
 
     fn received(&mut self, message: Result<Bytes, Refusal>) {
+        self.keep_up();
         let effects = match message {
             Ok(message) => self.peer.receive(&message),
             Err(refusal) => self.peer.refuse(&refusal),
         };
         self.carry_out(effects);
+    }
+
+    /// What the server says of itself may be another since the last message, when a guest was swapped. A connection outlives that.
+    fn keep_up(&mut self) {
+        let config = self.service.peer_config(&self.endpoint, self.peer.config().transport);
+        // Where nothing is served any more, the peer says so in the words that it has.
+        if let Some(config) = config.filter(|config| !Arc::ptr_eq(config, self.peer.config())) {
+            self.peer.reconfigure(config);
+        }
     }
 
     fn ended(&mut self, ended: Result<(CallId, Outcome), tokio::task::JoinError>) {
@@ -181,7 +187,8 @@ impl<S: Service> Connection<S> {
             let effects = self.peer.finish(call, outcome);
             self.carry_out(effects);
             if self.session.is_none() && self.peer.revision().is_some() {
-                self.session = Some(Arc::new(self.service.hub().session(self.endpoint.clone()).of_session(self.identity.session.clone())));
+                self.session =
+                    Some(Arc::new(self.service.hub().session(self.endpoint.clone()).of_session(self.service.presence(&self.identity))));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 
-use super::session_space;
+use super::names::session_space;
 use crate::identity::Departures;
 use crate::storage::Storage;
 

@@ -189,6 +189,11 @@ impl Tx {
         self.spaces.values().any(|touched| !touched.writes.is_empty())
     }
 
+    /// Whether what was read was never true at one moment.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.torn
+    }
+
     /// Saves what was written, if all that was read is still so. One that only reads is checked, too, so that what the callback
     /// answered was true at one moment.
     pub(crate) async fn commit(self) -> Result<(), CommitError> {
@@ -198,14 +203,20 @@ impl Tx {
         if self.torn {
             return Err(CommitError::Conflict);
         }
+        let storage = self.storage.clone();
+        let commit = Commit { parts: self.into_parts() };
+        storage.open().await?.commit(commit).await
+    }
+
+    /// What was read and written, for whoever commits it with more.
+    pub(crate) fn into_parts(self) -> Vec<Part> {
         let parts = self.spaces.into_iter().map(|(space, touched)| Part {
             seen: touched.seen.into_iter().map(|(key, seen)| (key, seen.map(|(revision, _)| revision))).collect(),
             listed: touched.listed,
             writes: touched.writes.into_iter().collect(),
             ..Part::new(space, self.quota)
         });
-        let commit = Commit { parts: parts.collect() };
-        self.storage.open().await?.commit(commit).await
+        parts.collect()
     }
 
     /// Notes that keys of a space are used, if they can be keys and there are not too many.

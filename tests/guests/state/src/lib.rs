@@ -1,4 +1,4 @@
-//! A guest that does with `wasi:keyvalue` whatever it is told: in a call, in `init`, and while it lists its tools.
+//! A guest that does with `wasi:keyvalue` whatever it is told: in a call, in `init`, while it lists its tools, and when it migrates.
 
 wit_bindgen::generate!({
     inline: r#"
@@ -9,6 +9,7 @@ wit_bindgen::generate!({
             import wasi:keyvalue/atomics@0.2.0-draft;
             import wasi:keyvalue/batch@0.2.0-draft;
             export guesthouse:mcp/tools@0.1.0;
+            export guesthouse:mcp/migration@0.1.0;
         }
     "#,
     path: "../../../wit",
@@ -17,7 +18,9 @@ wit_bindgen::generate!({
 });
 
 use exports::guesthouse::mcp::lifecycle::{Guest as Lifecycle, ServerInfo};
+use exports::guesthouse::mcp::migration::{Guest as Migration, Owner};
 use exports::guesthouse::mcp::tools::{Guest as Tools, TaskSupport, Tool, ToolAnnotations, ToolOutcome, ToolPage};
+use guesthouse::mcp::context;
 use guesthouse::mcp::types::{Asked, Content, Error, InputRequired, Question, TextContent, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +29,9 @@ use wasi::keyvalue::store::{self, Bucket};
 use wasi::keyvalue::{atomics, batch};
 
 struct State;
+
+/// Ends with the version, one digit. Tests change that in the component.
+static VERSION: &str = "state-guest-version-1";
 
 export!(State);
 
@@ -63,7 +69,7 @@ struct Script {
     end: End,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum End {
     #[default]
@@ -82,6 +88,10 @@ enum End {
 struct Config {
     init: Vec<Step>,
     list: Vec<Step>,
+    /// What `migrate` does besides; its bucket `owner` is the one that is migrated.
+    migrate: Vec<Step>,
+    /// How `migrate` ends.
+    migrate_end: End,
 }
 
 thread_local! {
@@ -92,7 +102,7 @@ impl Lifecycle for State {
     fn describe() -> ServerInfo {
         ServerInfo {
             name: "state".into(),
-            version: "1".into(),
+            version: version().to_string(),
             title: None,
             description: None,
             website_url: None,
@@ -160,6 +170,7 @@ impl Tools for State {
             },
             End::Error => Err(Error::Internal(saw)),
             End::Trap => panic!("as told"),
+            End::Ask if context::answer("roots").is_some() => Ok(text(saw)),
             End::Ask => {
                 let questions = vec![Asked { key: "roots".into(), question: Question::ListRoots }];
                 Ok(ToolOutcome::InputRequired(InputRequired { questions, state: None }))
@@ -169,6 +180,52 @@ impl Tools for State {
             },
         }
     }
+}
+
+/// Each version writes the key `n` in another way, and says for whom it was run.
+impl Migration for State {
+    fn migrate(from_version: String, owner: Owner) -> Result<(), String> {
+        let (name, whom) = match &owner {
+            Owner::Guest => ("guest", String::new()),
+            Owner::Principal(whom) => ("principal", whom.clone()),
+            Owner::Session(whom) => ("session", whom.clone()),
+        };
+        let bucket = store::open(name).map_err(|error| error.to_string())?;
+        let from = from_version.parse().map_err(|_| "which version?".to_owned())?;
+        if let Some(value) = bucket.get("n").map_err(|error| error.to_string())? {
+            let value = written(version(), number(from, &String::from_utf8_lossy(&value)));
+            bucket.set("n", value.as_bytes()).map_err(|error| error.to_string())?;
+        }
+        bucket.set("owner", format!("{name} {whom}").as_bytes()).map_err(|error| error.to_string())?;
+        let (mut steps, end) = CONFIG.with_borrow(|(config, _)| (config.migrate.clone(), config.migrate_end));
+        steps.iter_mut().filter(|step| step.bucket == "owner").for_each(|step| step.bucket = name.into());
+        let saw = run(&steps).to_string();
+        bucket.set("saw", saw.as_bytes()).map_err(|error| error.to_string())?;
+        match end {
+            End::Error => Err("as told".into()),
+            End::Trap => panic!("as told"),
+            End::Loop => loop {
+                std::hint::spin_loop();
+            },
+            End::Ok | End::Failed | End::Ask => Ok(()),
+        }
+    }
+}
+
+fn version() -> u32 {
+    let text = std::hint::black_box(VERSION);
+    text.rsplit('-').next().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// A number as a version writes it.
+fn written(version: u32, number: u64) -> String {
+    if version == 1 { number.to_string() } else { format!("v{version}:{number}") }
+}
+
+/// What a version reads. One that another version wrote is not understood.
+fn number(version: u32, text: &str) -> u64 {
+    let digits = if version == 1 { text } else { text.strip_prefix(&format!("v{version}:")).expect("another version wrote this") };
+    digits.parse().expect("another version wrote this")
 }
 
 /// The outcomes of all steps.
@@ -200,8 +257,8 @@ fn take(bucket: &Bucket, act: &Act) -> Result<Value, store::Error> {
         }
         Act::Add { key, delta } => json!(atomics::increment(bucket, &key, delta)?),
         Act::Count { key } => {
-            let number = bucket.get(&key)?.map_or(0, |value| shown(value).parse::<u64>().unwrap_or_default()) + 1;
-            bucket.set(&key, number.to_string().as_bytes())?;
+            let number = bucket.get(&key)?.map_or(0, |value| number(version(), &shown(value))) + 1;
+            bucket.set(&key, written(version(), number).as_bytes())?;
             json!(number)
         }
         Act::GetMany { keys } => {
