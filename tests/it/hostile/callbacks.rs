@@ -3,16 +3,25 @@
 use super::sabotage::{Callback, Fault, Listing};
 use super::stage::{Era, Stage, Transport, beside_echo, guest, sources};
 use super::{Expected, Harmless, Kind, Stopped};
+use crate::support::component;
 use guesthouse::config::Config;
 use guesthouse::host::Host;
 use guesthouse::swap::Component;
 use guesthouse::transport::memory::Client;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 const SABOTEUR: &str = "tests/guests/saboteur";
 const TABLE: &str = "grants = { state = true }\nlimits = { cpu = \"300ms\", wall = \"2s\", memory = \"16MiB\", output = \"1MiB\" }";
 /// Time enough for a guest to take all that it can.
 const PATIENT: &str = "grants = { state = true }\nlimits = { cpu = \"20s\", wall = \"60s\" }";
+
+fn table(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Hoard => PATIENT,
+        Fault::Trap | Fault::Loop | Fault::Sleep | Fault::Grow => TABLE,
+    }
+}
 
 fn expected(fault: Fault, callback: Callback) -> Expected {
     match (fault, callback) {
@@ -71,8 +80,7 @@ async fn task(stage: &mut Stage) -> String {
 async fn check(transport: Transport, era: Era, faults: &[Fault]) {
     for fault in faults {
         // `init` comes last, and leaves nothing that works.
-        let table = if *fault == Fault::Hoard { PATIENT } else { TABLE };
-        let mut stage = Stage::open(transport, era, &beside_echo(&guest("saboteur", SABOTEUR, table))).await;
+        let mut stage = Stage::open(transport, era, &beside_echo(&guest("saboteur", SABOTEUR, table(*fault)))).await;
         let mut wrong = Vec::new();
         for callback in Callback::ALL {
             let task = task(&mut stage).await;
@@ -188,21 +196,48 @@ async fn a_crash_while_memory_is_saved_or_restored_costs_that_memory_alone() {
     }
 }
 
-/// As long as nothing calls `migrate`, a fault in it does no harm.
+/// The guest as its next version.
+fn next_version(folder: &Path) -> PathBuf {
+    const MARK: &[u8] = b"saboteur-version-1";
+    let mut bytes = std::fs::read(component(SABOTEUR)).unwrap();
+    let at = bytes.windows(MARK.len()).position(|bytes| bytes == MARK).expect("the version is in the component");
+    bytes[at + MARK.len() - 1] = b'2';
+    let file = folder.join("next.wasm");
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
+fn migration(fault: Fault) -> Result<(), &'static str> {
+    match fault {
+        Fault::Trap => Err("the guest crashed"),
+        Fault::Loop => Err("used up its processor time"),
+        Fault::Sleep => Err("did not finish before its deadline"),
+        Fault::Grow => Err("ran out of the memory"),
+        // It ends, because there is an end to what a call can hold.
+        Fault::Hoard => Ok(()),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_version_that_would_crash_while_it_migrates_is_not_asked_to() {
-    let folder = tempfile::tempdir().unwrap();
-    let table = format!("{TABLE}\nconfig = {{ wrong = \"migrate trap\" }}");
-    let kept = format!("[swap]\npath = {:?}\n", folder.path().join("versions").display().to_string());
-    let config = Config::parse(&beside_echo(&(kept + &guest("saboteur", SABOTEUR, &table)))).unwrap();
-    let host = Host::start(config.clone(), sources(&config)).await.unwrap();
-    let client = host.connect(Some("saboteur")).unwrap();
-    client.request("tools/call", json!({ "name": "arm", "arguments": { "wrong": "a note to migrate" } })).await.unwrap();
-    let mut bytes = std::fs::read(crate::support::component(SABOTEUR)).unwrap();
-    bytes.extend([0, 3, 1, b'n', b'1']);
-    let other_build = folder.path().join("other.wasm");
-    std::fs::write(&other_build, bytes).unwrap();
-    host.swap("saboteur", Component::File(other_build)).await.unwrap();
-    let answer = client.request("tools/call", json!({ "name": "well", "arguments": {} })).await.unwrap();
-    assert_eq!(answer["result"]["content"][0]["text"], "well", "{answer}");
+async fn a_version_with_a_fault_in_its_migration_is_not_served_and_the_one_before_is() {
+    for fault in Fault::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let table = format!("{}\nconfig = {{ wrong = \"migrate {}\" }}", table(*fault), fault.name());
+        let kept = format!("[swap]\npath = {:?}\n", folder.path().join("versions").display().to_string());
+        let config = Config::parse(&beside_echo(&(kept + &guest("saboteur", SABOTEUR, &table)))).unwrap();
+        let host = Host::start(config.clone(), sources(&config)).await.unwrap();
+        let (client, beside) = (host.connect(Some("saboteur")).unwrap(), host.connect(Some("echo")).unwrap());
+        client.request("tools/call", json!({ "name": "arm", "arguments": { "wrong": "something to migrate" } })).await.unwrap();
+        let swap = host.swap("saboteur", Component::File(next_version(folder.path())));
+        let call = beside.request("tools/call", json!({ "name": "echo", "arguments": { "message": "well" } }));
+        let (swapped, called) = tokio::join!(swap, call);
+        assert_eq!(called.unwrap()["result"]["content"][0]["text"], "well");
+        match (migration(*fault), swapped) {
+            (Ok(()), Ok(_)) => {}
+            (Err(part), Err(error)) => assert!(format!("{error:#}").contains(part), "{}: {error:#}", fault.name()),
+            (expected, swapped) => panic!("{}: not {expected:?}, but {:?}", fault.name(), swapped.map(|swapped| swapped.to)),
+        }
+        let answer = client.request("tools/call", json!({ "name": "well", "arguments": {} })).await.unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], "well", "{answer}");
+    }
 }

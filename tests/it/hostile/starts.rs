@@ -1,6 +1,6 @@
 //! What is wrong from the beginning: guests that are refused when they are loaded, while another guest is called.
 
-use super::attack::Start;
+use super::attack::{Attack, Start};
 use super::sabotage::{Callback, Fault, Listing};
 use super::stage::{beside_echo, guest, sources};
 use guesthouse::config::Config;
@@ -14,9 +14,12 @@ pub enum Loading {
     Refused(&'static str),
     /// It is served, with so many of the things that it lists.
     Served(usize),
+    /// What is wrong is left out, in these words, so that it is refused where another could go on in its stead; a host that
+    /// starts with it serves so many of the things that it lists.
+    LeftOut(&'static str, usize),
 }
 
-use Loading::{Refused, Served};
+use Loading::{LeftOut, Refused, Served};
 
 const LIMITS: &str = "limits = { cpu = \"300ms\", wall = \"2s\", memory = \"16MiB\", output = \"8MiB\" }";
 /// Time enough for a guest to take all that it can.
@@ -38,20 +41,21 @@ impl House {
     }
 
     /// Loads a guest while another is called: what is wrong with how that went, if anything is. The guest is gone afterwards.
-    pub async fn receive(&self, guest: GuestSource, list: &str, expected: Loading) -> Option<String> {
-        let (name, beside) = (guest.name.clone(), self.host.connect(Some("echo")).unwrap());
+    pub async fn receive(&self, source: GuestSource, list: &str, expected: Loading) -> Option<String> {
+        let (name, beside) = (source.name.clone(), self.host.connect(Some("echo")).unwrap());
         let call = beside.request("tools/call", json!({ "name": "echo", "arguments": { "message": "well" } }));
-        let (loaded, called) = tokio::join!(self.host.configure(guest), call);
+        let (loaded, called) = tokio::join!(self.host.configure(source.clone()), call);
         let called = called.unwrap();
         assert_eq!(called["result"]["content"][0]["text"], "well", "beside {name}: {called}");
         let went = match (expected, loaded) {
-            (Refused(part), Err(error)) if format!("{error:#}").contains(part) => None,
-            (Served(count), Ok(_)) => {
-                let own = self.host.connect(Some(&name)).unwrap();
-                let listed = own.request(list, json!({})).await.unwrap();
-                let entries = listed["result"].as_object().and_then(|result| result.values().find_map(|member| member.as_array()));
-                (entries.map(Vec::len) != Some(count)).then(|| super::shown(&listed))
-            }
+            (Refused(part) | LeftOut(part, _), Err(error)) if format!("{error:#}").contains(part) => match expected {
+                LeftOut(_, count) => {
+                    let fresh = Host::start(Config::parse(&beside_echo("")).unwrap(), vec![source]).await;
+                    listed(&fresh.unwrap(), &name, list, count).await
+                }
+                _ => None,
+            },
+            (Served(count), Ok(_)) => listed(&self.host, &name, list, count).await,
             (_, Ok(_)) => Some("it is served".into()),
             (_, Err(error)) => Some(format!("{error:#}")),
         };
@@ -60,6 +64,13 @@ impl House {
         }
         went.map(|went| format!("{name}: not {expected:?}, but {went}"))
     }
+}
+
+/// What a guest lists, if that is not as many as it should be.
+async fn listed(host: &Host, guest: &str, list: &str, count: usize) -> Option<String> {
+    let listed = host.connect(Some(guest)).unwrap().request(list, json!({})).await.unwrap();
+    let entries = listed["result"].as_object().and_then(|result| result.values().find_map(|member| member.as_array()));
+    (entries.map(Vec::len) != Some(count)).then(|| super::shown(&listed))
 }
 
 /// A guest of that table.
@@ -74,7 +85,7 @@ fn start(start: Start) -> Loading {
         Start::Loop => Refused("used up its processor time"),
         Start::Grow => Refused("ran out of the memory"),
         // Context functions do nothing in `init`; the guest itself looks.
-        Start::Talk => Served(super::attack::Attack::ALL.len() - super::attacks::LEFT_OUT),
+        Start::Talk => LeftOut("`input-schema` is not JSON", Attack::ALL.len() - super::attacks::LEFT_OUT),
     }
 }
 
@@ -154,8 +165,9 @@ fn list(callback: Callback, listing: Listing) -> Option<(&'static str, Loading)>
         Listing::Endless | Listing::Circle => Refused("pages"),
         // The names of templates are for people: nothing is called by them. These two are the same, and three have odd names.
         Listing::StrangeNames if callback == Callback::ListTemplates => Served(5),
-        // Without those whose names cannot be.
-        Listing::LongNames | Listing::StrangeNames => Served(own),
+        Listing::LongNames if callback == Callback::ListTemplates => LeftOut("longer than 2048 bytes", own),
+        Listing::LongNames => LeftOut("its name must have 1 to 256 bytes", own),
+        Listing::StrangeNames => LeftOut("another of that name", own),
     };
     Some((method, loading))
 }

@@ -38,6 +38,8 @@ struct Saboteur;
 
 export!(Saboteur);
 
+/// Found by tests in the component, to make another version of it.
+const VERSION: &str = "saboteur-version-1";
 /// Where the note is.
 const NOTE: &str = "note";
 
@@ -86,7 +88,7 @@ impl Lifecycle for Saboteur {
         enter(Callback::Describe);
         ServerInfo {
             name: "saboteur".into(),
-            version: "1".into(),
+            version: VERSION.into(),
             title: None,
             description: None,
             website_url: None,
