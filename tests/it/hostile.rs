@@ -3,6 +3,10 @@
 //! What the guests do is listed where they are (`attack.rs`, `sabotage.rs`); the rows here match on those lists, so that
 //! nothing is added to a guest without saying what has to come of it.
 
+#[macro_use]
+#[path = "../guests/hostile/src/named.rs"]
+mod named;
+
 #[path = "../guests/hostile/src/attack.rs"]
 mod attack;
 mod attacks;

@@ -89,16 +89,19 @@ async fn nobody_reads_more_at_once_than_the_host_gives() {
     }
 }
 
-/// A server on this machine: what it was asked for, with which key.
+/// What a server was asked for, each time with which key.
+type Seen = Arc<Mutex<Vec<(String, Option<String>)>>>;
+
+/// A server on this machine.
 struct Server {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    seen: Seen,
 }
 
 impl Server {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, seen) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<_>>>::default());
+        let (address, seen) = (listener.local_addr().unwrap(), Seen::default());
         let shared = seen.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -110,8 +113,6 @@ impl Server {
         Self { address, seen }
     }
 }
-
-type Seen = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
 async fn answer(request: Request<Incoming>, seen: Seen) -> Result<Response<Full<Bytes>>, Infallible> {
     let key = request.headers().get("x-key").map(|key| key.to_str().unwrap().to_owned());

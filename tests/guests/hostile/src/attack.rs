@@ -1,9 +1,5 @@
 //! Everything that the hostile guest does, by name: the list that its tools and the rows of the tests are made of.
 
-#[macro_use]
-#[path = "named.rs"]
-mod named;
-
 named! {
     /// What a tool does. Some do nothing wrong, so that a test has something to compare with.
     Attack {

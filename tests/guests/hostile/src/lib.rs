@@ -1,5 +1,8 @@
 //! A guest that does everything a guest must not do: each misdeed is a tool, and some happen in `init`.
 
+#[macro_use]
+mod named;
+
 mod arena;
 mod attack;
 mod bombs;

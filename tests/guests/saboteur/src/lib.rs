@@ -1,6 +1,10 @@
 //! A guest that behaves well until it is told which of its callbacks is to go wrong, and how: by the operator's table, or by a
 //! tool, which leaves a note in the guest's state.
 
+#[macro_use]
+#[path = "../../hostile/src/named.rs"]
+mod named;
+
 mod lists;
 mod sabotage;
 

@@ -1,9 +1,5 @@
 //! Which callbacks can go wrong, and how: the list that the guest and the rows of the tests are made of.
 
-#[macro_use]
-#[path = "../../hostile/src/named.rs"]
-mod named;
-
 named! {
     /// The functions of the contract that a guest exports. `init` comes last: once it has gone wrong, nothing else works.
     Callback {
