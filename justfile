@@ -28,6 +28,11 @@ clients:
 soak calls="200000" loads="2000":
     SOAK_CALLS={{calls}} SOAK_LOADS={{loads}} cargo test -p guesthouse --test soak -- --nocapture
 
+# What callers of one guest notice of calls of another that never end (needs wrk and a quiet machine).
+loops:
+    cargo build --release
+    tests/bench/loops
+
 # Swaps under load, so many and so many milliseconds apart: 200 in a minute. Prints what calls took.
 swaps count="200" apart="300":
     SWAPS={{count}} SWAP_MS={{apart}} cargo test --release -p tests --test it -- --nocapture swap::load

@@ -7,6 +7,7 @@
 mod queue;
 
 use crate::config::streams::StreamLimits;
+use crate::identity::Presence;
 use crate::registry::Endpoint;
 use futures_util::future::poll_fn;
 use guesthouse_protocol::model::Task;
@@ -80,8 +81,6 @@ pub struct Hub {
     state: Mutex<State>,
     /// Some watched resource has lost its last watcher.
     lost: Notify,
-    /// Some session is over.
-    over: Notify,
 }
 
 #[derive(Default)]
@@ -94,8 +93,6 @@ struct State {
     followed: HashMap<Arc<str>, HashSet<u64>>,
     /// Resources that have lost their last watcher, of which their guest has not been told yet.
     unsettled: HashSet<Watched>,
-    /// Sessions that are over, of which nobody has been told yet.
-    ended: Vec<Arc<str>>,
 }
 
 struct Entry {
@@ -118,15 +115,15 @@ struct Watch {
 pub struct Listener {
     hub: Arc<Hub>,
     id: u64,
-    /// How the session is called whose listener this is.
-    session: Option<Arc<str>>,
+    /// The session lasts for as long as its listener, which its calls hold as well.
+    presence: Presence,
     queue: Arc<Queue>,
 }
 
 impl Hub {
     /// A hub without listeners.
     pub fn new(limits: HubLimits) -> Arc<Self> {
-        Arc::new(Self { limits, state: Mutex::default(), lost: Notify::new(), over: Notify::new() })
+        Arc::new(Self { limits, state: Mutex::default(), lost: Notify::new() })
     }
 
     /// A subscription, which is over as soon as too much waits for it; `None` if there are too many.
@@ -159,7 +156,7 @@ impl Hub {
             following: HashSet::new(),
         };
         state.listeners.insert(id, entry);
-        Listener { hub: self.clone(), id, session: None, queue }
+        Listener { hub: self.clone(), id, presence: Presence::default(), queue }
     }
 
     /// Tells everybody who wants to hear it what a guest announced.
@@ -223,17 +220,6 @@ impl Hub {
         }
     }
 
-    /// Waits until sessions are over, and says which. Those that are told have nobody who listens or calls for them any more.
-    pub async fn sessions_over(&self) -> Vec<Arc<str>> {
-        loop {
-            let ended = std::mem::take(&mut self.lock().ended);
-            if !ended.is_empty() {
-                return ended;
-            }
-            self.over.notified().await;
-        }
-    }
-
     /// Waits until resources have lost their last watcher, and takes them.
     pub async fn lost(&self) -> Vec<Watched> {
         loop {
@@ -291,9 +277,9 @@ impl State {
 }
 
 impl Listener {
-    /// The same as the listener of a session of that name, whose end is the listener's.
-    pub fn of_session(mut self, name: Option<Arc<str>>) -> Self {
-        self.session = name;
+    /// The same as the listener of a session, which is over when this is dropped.
+    pub fn of_session(mut self, presence: Presence) -> Self {
+        self.presence = presence;
         self
     }
 
@@ -362,10 +348,6 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let mut state = self.hub.lock();
-        if let Some(session) = self.session.take() {
-            state.ended.push(session);
-            self.hub.over.notify_one();
-        }
         let Some(entry) = state.listeners.remove(&self.id) else { return };
         if entry.is_subscription {
             state.subscriptions = state.subscriptions.saturating_sub(1);

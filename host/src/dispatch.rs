@@ -140,6 +140,11 @@ impl Dispatcher {
         self.news.tell_swapped(guest, differ);
     }
 
+    /// What guests keep for a session goes with it.
+    pub(crate) fn end_session(&self, session: &Arc<str>) {
+        self.registry().guests().iter().for_each(|guest| guest.version.end_session(session));
+    }
+
     /// Tasks that are worked on now.
     pub fn tasks_running(&self) -> usize {
         self.desk.tasks.running()

@@ -110,6 +110,8 @@ impl Host {
         let shared =
             Arc::new(Shared { dispatcher, config, requests, auth, loader, swaps, departures, not_served: Mutex::new(not_served), started });
         status::observe(&shared);
+        let host = Arc::downgrade(&shared);
+        shared.departures.tell(move |session| host.upgrade().iter().for_each(|host| host.dispatcher.end_session(session)));
         Ok(Self { shared })
     }
 

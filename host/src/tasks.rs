@@ -102,12 +102,23 @@ impl Tasks {
     /// cancelled.
     pub async fn saved(self: &Arc<Self>, id: &str) -> Result<(), Full> {
         let mut unannounced = Unannounced { tasks: self, id: Some(id) };
-        self.store.saved().await.map_err(|error| {
+        self.store.saved(id).await.map_err(|error| {
             tracing::error!("a task cannot be saved: {error}");
             Full
         })?;
         unannounced.id = None;
         Ok(())
+    }
+
+    /// A task that is over, as a client is to see it: it stays over, whatever becomes of the process. Where the storage fails,
+    /// there is nothing to wait for.
+    pub async fn settle(&self, task: Task) -> Task {
+        if task.live().is_none()
+            && let Err(error) = self.store.saved(&task.id).await
+        {
+            tracing::error!("how a task ended cannot be saved: {error}");
+        }
+        task
     }
 
     /// The tasks that another process left, and that nothing works on: for each its id, where it belongs, the guest, and its tool.
@@ -175,7 +186,7 @@ impl Tasks {
             let mut changed = self.changed.subscribe();
             let task = self.task(id, owner)?;
             if !matches!(task.stage(), Stage::Live(Live::Working(_))) {
-                return Some(task);
+                return Some(self.settle(task).await);
             }
             let left = task.expires_at_ms().saturating_sub((self.clock)());
             // Either way the next look tells more.

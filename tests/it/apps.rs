@@ -1,14 +1,13 @@
 //! MCP Apps: a guest's view reaches the client as the guest made it, and the extension is announced where a guest has one.
 
 use crate::support::clients::source;
-use guesthouse::config::Config;
 use guesthouse::host::Host;
 use serde_json::{Map, Value, json};
 
 const EXTENSION: &str = "/capabilities/extensions/io.modelcontextprotocol~1ui/mimeTypes/0";
 
 async fn profiles(guest: &str) -> [Value; 3] {
-    let host = Host::start(Config::default(), vec![source(guest)]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![source(guest)]).await.unwrap();
     let discovered = host.connect(None).unwrap().request("server/discover", json!({})).await.unwrap();
     let mut answers = vec![discovered["result"].clone()];
     for version in ["2025-11-25", "2025-06-18"] {
@@ -34,7 +33,7 @@ async fn the_extension_is_announced_where_a_guest_has_a_view() {
 
 #[tokio::test]
 async fn a_tool_names_its_view_and_the_view_is_read() {
-    let host = Host::start(Config::default(), vec![source("sample-guests/rust/palette")]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![source("sample-guests/rust/palette")]).await.unwrap();
     let client = host.connect(None).unwrap();
     let tools = client.request("tools/list", json!({})).await.unwrap();
     let uri = tools["result"]["tools"][0]["_meta"]["ui"]["resourceUri"].as_str().unwrap().to_owned();

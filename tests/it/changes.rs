@@ -3,7 +3,6 @@
 use crate::support::clients::source;
 use crate::support::schema::Schemas;
 use crate::support::{PROGRAM, component};
-use guesthouse::config::Config;
 use guesthouse::host::Host;
 use guesthouse::transport::memory::{Client, Messages};
 use guesthouse_protocol::Revision;
@@ -30,7 +29,7 @@ struct Listener {
 }
 
 async fn host() -> Host {
-    Host::start(Config::default(), vec![source(CHANGING)]).await.unwrap_or_else(|error| panic!("{error:#}"))
+    Host::start(crate::support::config(), vec![source(CHANGING)]).await.unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 impl Listener {
@@ -168,6 +167,7 @@ async fn a_resource_whose_guest_refuses_is_not_watched() {
 #[tokio::test]
 async fn over_stdio_subscriptions_share_the_channel_and_end_with_it() {
     let mut child = Command::new(PROGRAM)
+        .env("XDG_STATE_HOME", crate::support::state_home())
         .args(["--log", "off", "run"])
         .arg(component(CHANGING))
         .stdin(Stdio::piped())

@@ -9,7 +9,7 @@ const TEXTKIT: &str = "sample-guests/rust/textkit";
 const LIST_TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 fn guesthouse(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).current_dir(root()).output().unwrap()
+    Command::new(PROGRAM).env("XDG_STATE_HOME", crate::support::state_home()).args(arguments).current_dir(root()).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -50,6 +50,7 @@ fn without_a_folder_for_compiled_code_guests_are_served_and_the_log_is_plain() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let output = Command::new(PROGRAM)
+        .env("XDG_STATE_HOME", crate::support::state_home())
         .args(["call", shown(&component(TEXTKIT)), "word_count", r#"{"text":"a b"}"#])
         .env("XDG_CACHE_HOME", &file)
         .output()
@@ -169,6 +170,7 @@ fn a_guest_whose_language_is_missing_is_skipped_and_the_rest_served() {
     }
     // No program is found in an empty PATH, and the end of the input ends the host.
     let mut host = Command::new(PROGRAM)
+        .env("XDG_STATE_HOME", crate::support::state_home())
         .args(["up", "--stdio"])
         .arg(folder.path())
         .env("PATH", "")

@@ -1,7 +1,6 @@
 //! What becomes of a guest when its client goes away, over real sockets.
 
 use crate::support::clients::{headers, last_message, post, serve, source};
-use guesthouse::config::Config;
 use guesthouse::config::units::Span;
 use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
@@ -18,7 +17,7 @@ async fn start() -> (guesthouse::host::Host, SocketAddr) {
     guest.config.limits.concurrency = 1;
     guest.config.limits.wall = Span(600_000);
     guest.config.limits.cpu = Span(600_000);
-    serve(vec![guest], Config::default()).await
+    serve(vec![guest], crate::support::config()).await
 }
 
 fn call(revision: Revision, id: u32, tool: &str) -> Value {

@@ -14,7 +14,7 @@ async fn host(folder: Option<&Path>) -> anyhow::Result<Host> {
     let dirs = folder.map(|folder| DirGrant { host: folder.to_owned(), guest: "/files".into(), write: true });
     let grants = Grants { dirs: dirs.into_iter().collect(), ..Grants::default() };
     let config = GuestConfig { grants, ..GuestConfig::default() };
-    Host::start(Config::default(), vec![GuestSource { name: "files".into(), file: component(FILES), config }]).await
+    Host::start(crate::support::config(), vec![GuestSource { name: "files".into(), file: component(FILES), config }]).await
 }
 
 async fn ask(host: &Host, method: &str, params: Value) -> Value {

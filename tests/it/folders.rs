@@ -1,8 +1,8 @@
 //! Folders that are granted: what a guest can do with them, and that there is no way out of them.
 
 use crate::support::component;
+use guesthouse::config::GuestConfig;
 use guesthouse::config::grants::{DirGrant, Grants};
-use guesthouse::config::{Config, GuestConfig};
 use guesthouse::host::{GuestSource, Host};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
@@ -79,7 +79,8 @@ impl Ground {
 
 async fn host(grants: Grants) -> anyhow::Result<Host> {
     let config = GuestConfig { grants, ..GuestConfig::default() };
-    Host::start(Config::default(), vec![GuestSource { name: "explorer".into(), file: component("tests/guests/explorer"), config }]).await
+    Host::start(crate::support::config(), vec![GuestSource { name: "explorer".into(), file: component("tests/guests/explorer"), config }])
+        .await
 }
 
 /// Calls a tool, and gives its text.

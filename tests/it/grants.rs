@@ -37,6 +37,7 @@ pub fn guest(folder: &Path, name: &str, imports: &[&str], wants: Option<&str>) -
 
 fn program(folder: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
+    command.env("XDG_STATE_HOME", crate::support::state_home());
     command.current_dir(folder).env("XDG_STATE_HOME", folder.join("state"));
     command
 }

@@ -88,7 +88,7 @@ async fn what_cannot_work_keeps_the_host_from_starting() {
     }
     let mut wrong = source("tests/guests/outgoing");
     wrong.config.grants.http = vec!["a.example".into()];
-    let Err(error) = Host::start(Config::default(), vec![wrong]).await else { panic!("it started") };
+    let Err(error) = Host::start(crate::support::config(), vec![wrong]).await else { panic!("it started") };
     let said = format!("{error:#}");
     assert!(said.contains("guest.outgoing.grants.http") && said.contains("`a.example` is not a pattern"), "{said}");
 }

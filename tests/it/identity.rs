@@ -5,6 +5,7 @@ use crate::support::clients::{headers, last_message, post, serve, source};
 use guesthouse::auth::authenticator;
 use guesthouse::config::Config;
 use guesthouse::config::auth::TokenHash;
+use guesthouse::config::grants::InstancePolicy;
 use guesthouse_protocol::Revision;
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ fn config(more: &str) -> Config {
                 format!("{{ name = \"{token}\", hash = \"{hash}\", principal = \"{principal}\", tenant = \"{tenant}\" }}")
             })
             .collect();
-    Config::parse(&format!("[auth]\nkind = \"tokens\"\ntokens = [{}]\n{more}", tokens.join(", "))).unwrap()
+    crate::support::in_memory(Config::parse(&format!("[auth]\nkind = \"tokens\"\ntokens = [{}]\n{more}", tokens.join(", "))).unwrap())
 }
 
 /// What a modern client with that token is answered, and with which status.
@@ -55,6 +56,28 @@ async fn a_guest_is_told_who_calls() {
     }
     let (status, headers, _) = ask(address, "carol", "tools/list", json!({})).await;
     assert_eq!((status, headers["www-authenticate"].to_str().unwrap()), (401, "Bearer error=\"invalid_token\""));
+}
+
+/// Between callbacks nothing of the last one is left to be asked: an instance that many share speaks of each call's own caller.
+#[tokio::test]
+async fn a_shared_instance_is_told_of_the_caller_of_each_call_alone() {
+    let mut guest = source(HOSTILE);
+    guest.config.instance = InstancePolicy::Shared;
+    let (_host, address) = serve(vec![guest], config("")).await;
+    for (count, (token, told)) in [
+        ("alice", r#"Some((Some("alice"), Some("acme"), false))"#),
+        ("bob", r#"Some((Some("bob"), Some("acme"), false))"#),
+        ("other", r#"Some((Some("alice"), Some("elsewhere"), false))"#),
+        ("alice", r#"Some((Some("alice"), Some("acme"), false))"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let counted = call(address, token, "count", json!({})).await;
+        assert_eq!(counted["result"]["content"][0]["text"], (count + 1).to_string(), "it is one instance: {counted}");
+        let answer = call(address, token, "who", json!({})).await;
+        assert_eq!(answer["result"]["content"][0]["text"], told, "{answer}");
+    }
 }
 
 #[tokio::test]
@@ -113,7 +136,11 @@ async fn one_principal_does_not_take_all_places_of_a_guest() {
 #[test]
 fn a_token_is_made_and_known_by_its_entry() {
     let made = || {
-        let output = Command::new(PROGRAM).args(["token", "alice-laptop", "--principal", "alice", "--tenant", "acme"]).output().unwrap();
+        let output = Command::new(PROGRAM)
+            .env("XDG_STATE_HOME", crate::support::state_home())
+            .args(["token", "alice-laptop", "--principal", "alice", "--tenant", "acme"])
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
         let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         let (token, entry) = said.trim_end().split_once('\n').map(|(token, entry)| (token.to_owned(), entry.to_owned())).unwrap();
@@ -128,6 +155,6 @@ fn a_token_is_made_and_known_by_its_entry() {
     let identity = identify(&token).unwrap();
     assert_eq!((identity.principal.as_deref(), identity.tenant.as_deref()), (Some("alice"), Some("acme")));
     assert!(identify(&other).is_err());
-    let refused = Command::new(PROGRAM).args(["token", ""]).output().unwrap();
+    let refused = Command::new(PROGRAM).env("XDG_STATE_HOME", crate::support::state_home()).args(["token", ""]).output().unwrap();
     assert!(!refused.status.success() && refused.stdout.is_empty(), "{refused:?}");
 }

@@ -101,7 +101,7 @@ impl Session {
 
 #[tokio::test]
 async fn each_session_over_http_has_its_own_until_it_ends() {
-    let mut config = Config::default();
+    let mut config = crate::support::config();
     config.limits.instances = 2;
     let (host, address) = serve(vec![keeper(InstancePolicy::Session)], config).await;
     let mut sessions = Vec::new();
@@ -136,7 +136,7 @@ async fn request(client: &memory::Client, method: &str, params: Value) -> Value 
 
 #[tokio::test]
 async fn the_end_of_a_connection_is_the_end_of_its_session() {
-    let host = Host::start(Config::default(), vec![keeper(InstancePolicy::Session)]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![keeper(InstancePolicy::Session)]).await.unwrap();
     let mut clients = Vec::new();
     for count in 1..=2 {
         let client = session(&host).await;

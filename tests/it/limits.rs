@@ -1,8 +1,8 @@
 //! Limits that the operator sets, as clients see them.
 
 use crate::support::clients::{headers, last_message, post, serve, source};
+use guesthouse::config::GuestLimits;
 use guesthouse::config::units::{Size, Span};
-use guesthouse::config::{Config, GuestLimits};
 use guesthouse::host::Host;
 use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const HOSTILE: &str = "tests/guests/hostile";
 async fn call(limits: GuestLimits, tool: &str) -> Value {
     let mut guest = source(HOSTILE);
     guest.config.limits = limits;
-    let host = Host::start(Config::default(), vec![guest]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![guest]).await.unwrap();
     host.connect(None).unwrap().request("tools/call", json!({ "name": tool, "arguments": {} })).await.unwrap()
 }
 
@@ -48,7 +48,7 @@ async fn each_limit_fails_the_call_with_its_own_word() {
 async fn a_guest_that_cannot_start_is_not_served_and_says_why() {
     let mut guest = source(HOSTILE);
     guest.config.config = toml::from_str("start = \"refuse\"").unwrap();
-    let Err(error) = Host::start(Config::default(), vec![guest]).await else { panic!("it started") };
+    let Err(error) = Host::start(crate::support::config(), vec![guest]).await else { panic!("it started") };
     let said = format!("{error:#}");
     assert!(said.contains("hostile") && said.contains("no such unit"), "{said}");
     assert!(!said.contains('\u{1b}'), "control characters reach the terminal: {said:?}");
@@ -59,7 +59,7 @@ async fn one_guest_that_fails_to_load_takes_no_other_with_it() {
     let mut broken = source(HOSTILE);
     broken.name = "broken".into();
     broken.config.config = toml::from_str("start = \"trap\"").unwrap();
-    let host = Host::start(Config::default(), vec![broken, source(HOSTILE)]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![broken, source(HOSTILE)]).await.unwrap();
     let names: Vec<String> = host.summaries().into_iter().map(|guest| guest.name).collect();
     assert_eq!(names, ["hostile"]);
 }
@@ -68,7 +68,7 @@ async fn one_guest_that_fails_to_load_takes_no_other_with_it() {
 async fn looping_guests_do_not_starve_other_calls() {
     let mut guest = source(HOSTILE);
     guest.config.limits.wall = Span(5_000);
-    let host = Host::start(Config::default(), vec![guest]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![guest]).await.unwrap();
     let loops: Vec<_> = (0..8)
         .map(|_| {
             let client = host.connect(None).unwrap();
@@ -92,7 +92,7 @@ async fn what_a_guest_says_of_a_failure_is_one_bounded_line_of_the_log() {
     let writer = sink.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     let guard = tracing::subscriber::set_default(subscriber);
-    let host = Host::start(Config::default(), vec![source(HOSTILE)]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![source(HOSTILE)]).await.unwrap();
     // The guest's error repeats the text of the arguments.
     let client = host.connect(None).unwrap();
     let asked = client.request("tools/call", json!({ "name": "internal", "arguments": { "x": "y".repeat(100_000) } })).await.unwrap();
@@ -107,7 +107,7 @@ async fn what_a_guest_says_of_a_failure_is_one_bounded_line_of_the_log() {
 
 #[tokio::test]
 async fn a_message_that_is_too_long_is_refused_on_http() {
-    let mut config = Config::default();
+    let mut config = crate::support::config();
     config.limits.message = Size(1_000);
     let (_host, address) = serve(vec![source(HOSTILE)], config).await;
     let message =
@@ -121,7 +121,7 @@ async fn a_message_that_is_too_long_is_refused_on_http() {
 async fn only_the_tools_that_the_operator_names_are_served() {
     let mut guest = source(HOSTILE);
     guest.config.tools = Some(vec!["echo".into(), "log-*".into()]);
-    let host = Host::start(Config::default(), vec![guest]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![guest]).await.unwrap();
     let client = host.connect(None).unwrap();
     let listed = client.request("tools/list", json!({})).await.unwrap();
     let names: Vec<&str> = listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();

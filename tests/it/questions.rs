@@ -18,7 +18,7 @@ const PROMPT: &str = "test_input_required_result_prompt";
 
 async fn host(config: &str) -> Host {
     assert!(root().join(GUEST).is_dir());
-    Host::start(Config::parse(config).unwrap(), vec![source(GUEST)]).await.unwrap()
+    Host::start(crate::support::in_memory(Config::parse(config).unwrap()), vec![source(GUEST)]).await.unwrap()
 }
 
 fn all() -> Value {

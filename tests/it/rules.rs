@@ -2,7 +2,7 @@
 
 use crate::support::clients::{headers, last_message, post, serve, source};
 use crate::support::{Client, Era, PROGRAM, Transport, component};
-use guesthouse::config::{Config, Mode};
+use guesthouse::config::Mode;
 use guesthouse::host::Host;
 use guesthouse_protocol::Revision;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn listed(host: &Host, guest: Option<&str>, list: &str, cursor: Option<&st
 
 #[tokio::test]
 async fn a_cursor_leads_through_its_own_list_and_through_no_other() {
-    let mut config = Config::default();
+    let mut config = crate::support::config();
     config.limits.page = 4;
     let guests = || vec![source(HOSTILE), source(TEXTKIT)];
     let host = Host::start(config.clone(), guests()).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_cursor_leads_through_its_own_list_and_through_no_other() {
 async fn a_guests_own_page_is_cut_and_nothing_of_it_is_lost() {
     let guests = || vec![source("tests/guests/changing"), source("tests/guests/conformance"), source(TEXTKIT)];
     for (page, guest) in [(1, None), (2, None), (4, None), (7, None), (500, None), (2, Some("conformance")), (3, Some("changing"))] {
-        let mut config = Config::default();
+        let mut config = crate::support::config();
         config.limits.page = page;
         let host = Host::start(config, guests()).await.unwrap();
         let (mut uris, mut cursor, mut pages) = (Vec::new(), None::<String>, 0);
@@ -90,6 +90,7 @@ async fn a_guests_own_page_is_cut_and_nothing_of_it_is_lost() {
 #[test]
 fn a_guest_and_the_log_call_a_call_by_the_same_id() {
     let mut child = Command::new(PROGRAM)
+        .env("XDG_STATE_HOME", crate::support::state_home())
         .arg("run")
         .arg(component(HOSTILE))
         .stdin(Stdio::piped())
@@ -138,7 +139,7 @@ async fn trace_context_reaches_the_guest() {
 #[tokio::test]
 async fn the_identity_can_be_withheld_where_the_protocol_allows_it() {
     for shown in [true, false] {
-        let mut config = Config::default();
+        let mut config = crate::support::config();
         config.server.server_info = shown;
         let (host, address) = serve(vec![source(TEXTKIT)], config).await;
         let key = "io.modelcontextprotocol/serverInfo";
@@ -183,7 +184,7 @@ const MODES: [(&str, &str, u16, i64); 9] = [
 async fn a_mode_serves_its_eras_and_refuses_the_others_in_their_own_words() {
     for (mode, method, status, code) in MODES {
         let message = if method == "initialize" { initialize() } else { modern(method) };
-        let mut config = Config::default();
+        let mut config = crate::support::config();
         config.server.mode = match mode {
             "modern" => Mode::Modern,
             "handshake" => Mode::Handshake,
@@ -207,6 +208,7 @@ async fn a_mode_serves_its_eras_and_refuses_the_others_in_their_own_words() {
 /// The first answer of a program that is started in this mode and told one thing.
 fn stdio(mode: &str, message: &Value) -> Value {
     let mut child = Command::new(PROGRAM)
+        .env("XDG_STATE_HOME", crate::support::state_home())
         .args(["--log", "off", "run", "--mode", mode])
         .arg(component(TEXTKIT))
         .stdin(Stdio::piped())
@@ -221,7 +223,7 @@ fn stdio(mode: &str, message: &Value) -> Value {
 #[tokio::test]
 async fn a_schema_reaches_the_client_as_the_guest_wrote_it() {
     let written = r#"{"x":12345678901234567890.00,"type":"object","properties":{"b":{},"a":{"\u0064efault":1e2}}}"#;
-    let (_host, address) = serve(vec![source(HOSTILE)], Config::default()).await;
+    let (_host, address) = serve(vec![source(HOSTILE)], crate::support::config()).await;
     let message = modern("tools/list");
     let (_, _, body) = post(address, "/mcp", &headers(Revision::LATEST_MODERN, None, &message), &message).await;
     assert!(String::from_utf8_lossy(&body).contains(&format!("\"inputSchema\":{written}")), "it is not there as written");
@@ -229,7 +231,7 @@ async fn a_schema_reaches_the_client_as_the_guest_wrote_it() {
 
 #[tokio::test]
 async fn a_schema_that_multiplies_work_fails_its_own_calls_alone() {
-    let host = Host::start(Config::default(), vec![source(HOSTILE)]).await.unwrap();
+    let host = Host::start(crate::support::config(), vec![source(HOSTILE)]).await.unwrap();
     let client = host.connect(None).unwrap();
     let deep = (0..40).fold(json!({}), |inner, _| json!({ "a": inner }));
     let begun = Instant::now();

@@ -2,7 +2,7 @@
 
 use crate::support::root;
 use guesthouse::build::{self, BuildContext, MissingTool, Project};
-use guesthouse::config::{Config, GuestConfig, paths};
+use guesthouse::config::{GuestConfig, paths};
 use guesthouse::host::{GuestSource, Host};
 use serde_json::Value;
 use std::io::Write as _;
@@ -24,7 +24,7 @@ async fn sample(language: &str) -> Option<Host> {
         Err(error) => panic!("{language}: {error:#}"),
     };
     let source = GuestSource { name: "textkit".into(), file, config: GuestConfig::default() };
-    Some(Host::start(Config::default(), vec![source]).await.unwrap_or_else(|error| panic!("{language}: {error:#}")))
+    Some(Host::start(crate::support::config(), vec![source]).await.unwrap_or_else(|error| panic!("{language}: {error:#}")))
 }
 
 async fn compare_with_rust(language: &str) {

@@ -12,6 +12,22 @@ pub use guests::{component, root};
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_guesthouse-under-test");
 
+/// The state folder of programs that are started, in the place of the person's own.
+pub fn state_home() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}", std::process::id()))
+}
+
+/// The configuration of a host that saves nothing on this machine.
+pub fn config() -> guesthouse::config::Config {
+    in_memory(guesthouse::config::Config::default())
+}
+
+/// The same with other settings.
+pub fn in_memory(config: guesthouse::config::Config) -> guesthouse::config::Config {
+    let storage = guesthouse::config::storage::StorageConfig { kind: guesthouse::config::storage::Kind::Memory, path: None };
+    guesthouse::config::Config { storage, ..config }
+}
+
 /// Defines a test that runs over HTTP, stdio and in process, in both eras each.
 macro_rules! over_all_transports {
     ($name:ident, $guest:expr, $body:expr) => {

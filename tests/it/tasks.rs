@@ -24,7 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SOON: &str = "[tasks]\nafter = \"20ms\"\npoll = \"10ms\"";
 
 async fn host(config: &str, guest: &str) -> Host {
-    Host::start(Config::parse(config).unwrap(), vec![source(guest)]).await.unwrap_or_else(|error| panic!("{error:#}"))
+    Host::start(crate::support::in_memory(Config::parse(config).unwrap()), vec![source(guest)])
+        .await
+        .unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 fn meta(capabilities: &Value) -> Value {
@@ -225,7 +227,7 @@ async fn what_is_asked_before_the_task_is_asked_of_the_request() {
 
 #[tokio::test]
 async fn over_http_a_closed_connection_is_no_end_to_a_task() {
-    let config = Config::parse(SOON).unwrap();
+    let config = crate::support::in_memory(Config::parse(SOON).unwrap());
     let (_host, address) = serve(vec![source(GUEST)], config).await;
     let request = async |id: i64, method: &str, mut params: Value| {
         params["_meta"] = meta(&everything());

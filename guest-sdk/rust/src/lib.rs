@@ -39,6 +39,8 @@ mod context;
 mod error;
 mod export;
 mod host;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod json;
 mod prompt;
 mod resource;

@@ -143,8 +143,9 @@ impl Scope<'_> {
         check_extension(&context)?;
         let owner = self.owner(&context);
         self.refresh_job(&context, id, &owner).await?;
-        let task = self.dispatcher.desk.tasks.task(id, &owner).ok_or_else(|| not_found(id))?;
-        Ok(Reply::Task(Box::new(task)))
+        let tasks = &self.dispatcher.desk.tasks;
+        let task = tasks.task(id, &owner).ok_or_else(|| not_found(id))?;
+        Ok(Reply::Task(Box::new(tasks.settle(task).await)))
     }
 
     pub(super) async fn update_task(&self, context: CallContext, id: &str, answers: &Json) -> Outcome {
@@ -189,7 +190,7 @@ impl Scope<'_> {
         if was_over && context.revision.era() == Era::Handshake {
             return Err(Failure::InvalidParams("The task cannot be cancelled: it is over already".into()));
         }
-        Ok(Reply::TaskCancelled(Box::new(task)))
+        Ok(Reply::TaskCancelled(Box::new(self.dispatcher.desk.tasks.settle(task).await)))
     }
 
     pub(super) fn list_tasks(&self, context: &CallContext, cursor: Option<&str>) -> Outcome {

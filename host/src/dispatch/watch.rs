@@ -92,30 +92,19 @@ async fn tell(news: &Arc<News>, watched: &Watched, wanted: bool) -> Result<(), g
     if wanted { guest.version.subscribe(caller, uri).await } else { guest.version.unsubscribe(caller, uri).await }
 }
 
-/// Tells guests, for as long as it lives, of resources that have lost their last watcher, and of sessions that are over.
-pub(super) struct Teller([AbortHandle; 2]);
+/// Tells guests, for as long as it lives, of resources that have lost their last watcher.
+pub(super) struct Teller(AbortHandle);
 
 impl Teller {
     /// Must be called within a runtime.
     pub(super) fn start(news: &Arc<News>) -> Self {
-        let (losses, ends) = (tell_of_losses(news.hub.clone(), Arc::downgrade(news)), tell_of_ends(news.hub.clone(), Arc::downgrade(news)));
-        Self([tokio::spawn(losses).abort_handle(), tokio::spawn(ends).abort_handle()])
+        Self(tokio::spawn(tell_of_losses(news.hub.clone(), Arc::downgrade(news))).abort_handle())
     }
 }
 
 impl Drop for Teller {
     fn drop(&mut self) {
-        self.0.iter().for_each(AbortHandle::abort);
-    }
-}
-
-/// What is kept for a session goes with it.
-async fn tell_of_ends(hub: Arc<Hub>, news: Weak<News>) {
-    loop {
-        for session in hub.sessions_over().await {
-            let Some(news) = news.upgrade() else { return };
-            news.registry.load().guests().iter().for_each(|guest| guest.version.end_session(&session));
-        }
+        self.0.abort();
     }
 }
 

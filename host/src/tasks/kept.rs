@@ -37,23 +37,22 @@ struct Kept {
     unsaved: Mutex<Unsaved>,
     /// Told when there is something to save.
     changed: Notify,
-    progress: watch::Sender<Progress>,
+    attempts: watch::Sender<Attempt>,
 }
 
 #[derive(Default)]
 struct Unsaved {
     ids: HashSet<Arc<str>>,
-    /// Not only messages have changed.
+    /// Those that are being saved, as they were when that began.
+    saving: Vec<Arc<str>>,
+    /// Not only messages have changed, or somebody waits.
     urgent: bool,
-    /// Counts changes.
-    last: u64,
 }
 
-/// Up to which change all is saved, and up to which one it failed last.
+/// How the newest attempt to save ended.
 #[derive(Clone, Copy, Default)]
-struct Progress {
-    saved: u64,
-    failed: u64,
+struct Attempt {
+    failed: bool,
 }
 
 impl KeptStore {
@@ -73,7 +72,7 @@ impl KeptStore {
             storage: storage.clone(),
             unsaved: Mutex::default(),
             changed: Notify::new(),
-            progress: watch::Sender::default(),
+            attempts: watch::Sender::default(),
         });
         let saver = tokio::spawn(save_always(kept.clone())).abort_handle();
         Ok(Self { kept, saver })
@@ -91,20 +90,20 @@ impl Kept {
         let mut unsaved = self.lock();
         unsaved.ids.extend(ids);
         unsaved.urgent |= urgent;
-        unsaved.last = unsaved.last.saturating_add(1);
         drop(unsaved);
         self.changed.notify_one();
     }
 
-    /// Saves some of what has changed, and says whether that is all.
-    async fn save(&self) -> Result<bool, Failed> {
+    /// Saves some of what has changed.
+    async fn save(&self) -> Result<(), Failed> {
         let backend = self.storage.open().await?;
-        let (ids, last, all) = {
+        let ids = {
             let mut unsaved = self.lock();
             let ids: Vec<Arc<str>> = unsaved.ids.iter().take(GROUP_MAX).cloned().collect();
             unsaved.ids.retain(|id| !ids.contains(id));
             unsaved.urgent &= !unsaved.ids.is_empty();
-            (ids, unsaved.last, unsaved.ids.is_empty())
+            unsaved.saving.clone_from(&ids);
+            ids
         };
         let mut part = Part::new(space(backend.node()), Quota::NONE);
         for id in &ids {
@@ -112,21 +111,29 @@ impl Kept {
             self.memory.read(id, None, &mut |record| text = serde_json::to_vec(record).ok());
             part.writes.push((id.to_string(), text.map(Into::into)));
         }
-        match backend.commit(Commit { parts: vec![part] }).await {
-            Ok(()) if all => {
-                self.progress.send_modify(|progress| progress.saved = last);
-                Ok(true)
-            }
-            Ok(()) => Ok(false),
-            Err(error) => {
-                let mut unsaved = self.lock();
-                unsaved.ids.extend(ids);
-                unsaved.urgent = true;
-                drop(unsaved);
-                self.progress.send_modify(|progress| progress.failed = last);
-                Err(words(error))
-            }
+        let saved = backend.commit(Commit { parts: vec![part] }).await.map_err(words);
+        let mut unsaved = self.lock();
+        unsaved.saving.clear();
+        if saved.is_err() {
+            unsaved.ids.extend(ids);
+            unsaved.urgent = true;
         }
+        drop(unsaved);
+        self.attempts.send_replace(Attempt { failed: saved.is_err() });
+        saved
+    }
+
+    /// Whether a task is as it was saved. If it is not, it is to be saved at once.
+    fn is_saved(&self, id: &str) -> bool {
+        let mut unsaved = self.lock();
+        let waits = unsaved.ids.contains(id);
+        unsaved.urgent |= waits;
+        let saved = !waits && !unsaved.saving.iter().any(|saving| **saving == *id);
+        drop(unsaved);
+        if waits {
+            self.changed.notify_one();
+        }
+        saved
     }
 
     /// No code panics while it holds the lock; were it ever to, the state would still be whole.
@@ -261,15 +268,16 @@ impl Store for KeptStore {
         self.kept.memory.ids()
     }
 
-    fn saved(&self) -> BoxFuture<'_, Result<(), Failed>> {
+    fn saved<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Failed>> {
         Box::pin(async move {
-            let last = self.kept.lock().last;
-            let mut progress = self.kept.progress.subscribe();
-            let reached = progress.wait_for(|progress| progress.saved >= last || progress.failed >= last).await;
-            match reached {
-                Ok(progress) if progress.saved >= last => Ok(()),
-                Ok(_) | Err(_) => Err(Failed("the storage failed".into())),
+            let mut attempts = self.kept.attempts.subscribe();
+            while !self.kept.is_saved(id) {
+                let ended = attempts.changed().await;
+                if ended.is_err() || attempts.borrow_and_update().failed {
+                    return Err(Failed("the storage failed".into()));
+                }
             }
+            Ok(())
         })
     }
 }

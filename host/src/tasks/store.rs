@@ -42,8 +42,8 @@ pub trait Store: Send + Sync + 'static {
     /// All tasks, in the order in which they were made.
     fn ids(&self) -> Vec<Arc<str>>;
 
-    /// Waits until all that was done so far is kept as safely as the store keeps anything.
-    fn saved(&self) -> BoxFuture<'_, Result<(), Failed>>;
+    /// Waits until what was done with a task so far is kept as safely as the store keeps anything.
+    fn saved<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Failed>>;
 }
 
 /// Keeps tasks in memory.
@@ -146,7 +146,7 @@ impl Store for MemoryStore {
         self.lock().order.values().cloned().collect()
     }
 
-    fn saved(&self) -> BoxFuture<'_, Result<(), Failed>> {
+    fn saved<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, Result<(), Failed>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -6,7 +6,6 @@
 use super::{Service, run_guarded};
 use crate::changes::Listener;
 use crate::dispatch::{Backlog, Frame, FrameSender, Line, Share};
-use crate::identity::Presence;
 use crate::registry::Endpoint;
 use bytes::Bytes;
 use guesthouse_protocol::{Call, CallId, Effect, Era, Event, Identity, Outcome, Peer, PeerConfig, Refusal, Request};
@@ -66,7 +65,6 @@ pub(super) struct Connection<S> {
     outbox: VecDeque<Bytes>,
     /// Who is at the other end. The connection is its session.
     identity: Identity,
-    _presence: Presence,
     /// What the peer says of the server was taken from this.
     served: Option<Arc<PeerConfig>>,
 }
@@ -74,7 +72,6 @@ pub(super) struct Connection<S> {
 impl<S: Service> Connection<S> {
     /// A connection, and the part of it that writes.
     pub(super) fn new(service: Arc<S>, endpoint: Endpoint, peer: Peer, identity: Identity) -> (Self, Writer) {
-        let presence = service.presence(&identity);
         let limits = &service.config().limits;
         let (queue_len, queue_bytes) = (limits.queue.max(1), limits.queue_bytes.0);
         let (responses, response_queue) = mpsc::channel(queue_len);
@@ -95,7 +92,6 @@ impl<S: Service> Connection<S> {
             opened: Instant::now(),
             outbox: VecDeque::new(),
             identity,
-            _presence: presence,
             served: None,
         };
         (connection, Writer { responses: response_queue, frames: frame_queue, done })
@@ -197,7 +193,8 @@ impl<S: Service> Connection<S> {
             let effects = self.peer.finish(call, outcome);
             self.carry_out(effects);
             if self.session.is_none() && self.peer.revision().is_some() {
-                self.session = Some(Arc::new(self.service.hub().session(self.endpoint.clone()).of_session(self.identity.session.clone())));
+                self.session =
+                    Some(Arc::new(self.service.hub().session(self.endpoint.clone()).of_session(self.service.presence(&self.identity))));
             }
         }
     }

@@ -96,7 +96,7 @@ impl Client {
         let link = match transport {
             Transport::Http => {
                 let path = format!("/mcp/{}", guest.name);
-                let (host, address) = serve(vec![guest], Config::default()).await;
+                let (host, address) = serve(vec![guest], crate::support::config()).await;
                 Link::Http { address, path, session: None, _host: Some(host) }
             }
             Transport::Stdio => {
@@ -114,7 +114,7 @@ impl Client {
                 Link::Stdio { input: child.stdin.take().unwrap(), output, _child: Box::new(child), _state: state }
             }
             Transport::Memory => {
-                let host = Host::start(Config::default(), vec![guest]).await.unwrap();
+                let host = Host::start(crate::support::config(), vec![guest]).await.unwrap();
                 Link::Memory { client: host.connect(None).unwrap(), _host: host }
             }
         };

@@ -49,7 +49,7 @@ async fn a_tasks_own_limits_hold_from_the_moment_it_is_one() {
         guest.config.limits.cpu = guesthouse::config::units::Span(60_000);
         guest
     };
-    let soon = Config::parse("[tasks]\nafter = \"20ms\"").unwrap();
+    let soon = crate::support::in_memory(Config::parse("[tasks]\nafter = \"20ms\"").unwrap());
     let host = Host::start(soon.clone(), vec![limits(60_000, 100)]).await.unwrap();
     let client = host.connect(None).unwrap();
     let id = begin(&client, "loop", json!({})).await;
@@ -82,7 +82,7 @@ async fn there_is_room_for_so_many_tasks() {
 async fn tasks_leave_places_to_calls() {
     let mut guest = source(HOSTILE);
     guest.config.limits.concurrency = 2;
-    let host = Host::start(Config::parse("[tasks]\nafter = \"0s\"").unwrap(), vec![guest]).await.unwrap();
+    let host = Host::start(crate::support::in_memory(Config::parse("[tasks]\nafter = \"0s\"").unwrap()), vec![guest]).await.unwrap();
     let client = Arc::new(host.connect(None).unwrap());
     begin(&client, "loop", json!({})).await;
     // The second may not become a task, so that it ends as a call; meanwhile it has the other place.

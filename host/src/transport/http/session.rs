@@ -3,7 +3,6 @@
 use super::streams::{Budget, Reader, ReplayLimits, STANDALONE, Streams};
 use crate::changes::Listener;
 use crate::dispatch::Line;
-use crate::identity::Presence;
 use crate::principals::InFlight;
 use crate::registry::Endpoint;
 use crate::transport::{Service, run_guarded};
@@ -26,7 +25,6 @@ pub(super) struct Session {
     pub(super) endpoint: Endpoint,
     /// Who opened it, and how it is called.
     identity: Identity,
-    _presence: Presence,
     listener: Arc<Listener>,
     pub(super) streams: Arc<Streams>,
     state: Mutex<State>,
@@ -71,7 +69,7 @@ impl Session {
     /// A session that has just been opened.
     pub(super) fn new(
         endpoint: Endpoint,
-        (identity, presence): (Identity, Presence),
+        identity: Identity,
         peer: Peer,
         listener: Listener,
         replay: ReplayLimits,
@@ -80,8 +78,8 @@ impl Session {
         let opened = Instant::now();
         let streams = Streams::new(replay, budget);
         let state = State { peer, streams: streams.clone(), running: HashMap::new(), opened, used: opened, closed: false };
-        let listener = Arc::new(listener.of_session(identity.session.clone()));
-        Self { endpoint, identity, _presence: presence, listener, streams, state: Mutex::new(state) }
+        let listener = Arc::new(listener);
+        Self { endpoint, identity, listener, streams, state: Mutex::new(state) }
     }
 
     /// Whether that caller opened it.

@@ -132,8 +132,8 @@ impl Place<'_> {
         })?;
         let identity = Identity { session: Some(session_name(id.as_bytes())), ..identity };
         let listener = service.hub().session(endpoint.clone());
-        let presence = service.presence(&identity);
-        let session = Session::new(endpoint, (identity, presence), peer, listener, self.0.replay.clone(), self.0.budget.clone());
+        let listener = listener.of_session(service.presence(&identity));
+        let session = Session::new(endpoint, identity, peer, listener, self.0.replay.clone(), self.0.budget.clone());
         lock(&self.0.table).open.insert(id, Arc::new(session));
         Ok(header)
     }
