@@ -135,9 +135,10 @@ impl Dispatcher {
         self.news.remove(name)
     }
 
-    /// Tells listeners what became of a guest.
+    /// Tells listeners what became of a guest, and its new version what is watched. Must be called within a runtime.
     pub(crate) fn tell_swapped(&self, guest: &Arc<str>, differ: Lists) {
         self.news.tell_swapped(guest, differ);
+        watch::tell_again(&self.news, guest);
     }
 
     /// What guests keep for a session goes with it.

@@ -82,6 +82,40 @@ async fn settle(news: &Arc<News>, watched: &Watched) -> Result<(), guest::Failur
     outcome
 }
 
+/// Tells a version that has just come of the resources that are watched already: of what the version before was told, it knows
+/// only what that one saved.
+pub(super) fn tell_again(news: &Arc<News>, guest: &Arc<str>) {
+    let uris = news.hub.watched_of(guest);
+    if uris.is_empty() {
+        return;
+    }
+    let (news, guest) = (news.clone(), guest.clone());
+    tokio::spawn(async move {
+        for uri in uris {
+            let watched = Watched { guest: guest.clone(), uri };
+            let Some(told) = news.hub.told(&watched) else { continue };
+            let outcome = {
+                let mut told = told.lock().await;
+                // One that nobody watches any more is about to be told so.
+                if news.hub.is_watched(&watched) {
+                    let outcome = tell(&news, &watched, true).await;
+                    *told = outcome.is_ok();
+                    outcome
+                } else {
+                    Ok(())
+                }
+            };
+            drop(told);
+            news.hub.forget(&watched);
+            if let Err(failure) = outcome {
+                let uri = guest::clean(&watched.uri, NAME_SHOWN_BYTES_MAX);
+                let failure = guest::clean(&failure.to_string(), NAME_SHOWN_BYTES_MAX);
+                tracing::warn!(guest = %watched.guest, "its new version could not be told that `{uri}` is watched: {failure}");
+            }
+        }
+    });
+}
+
 async fn tell(news: &Arc<News>, watched: &Watched, wanted: bool) -> Result<(), guest::Failure> {
     let registry = news.registry.load_full();
     let Some(guest) = registry.guests().iter().find(|guest| guest.name == watched.guest) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! Instances that outlive a call, and versions that do not: their memory goes over, and no call finds less than it should.
 
-use super::{config, other_build};
+use super::{PATIENCE, config, other_build};
 use crate::support::component;
 use guesthouse::config::GuestConfig;
 use guesthouse::config::grants::InstancePolicy;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::time::timeout;
 
 const KEEPER: &str = "tests/guests/keeper";
 
@@ -55,6 +56,34 @@ async fn what_is_in_memory_goes_over() {
         assert_eq!(back.handed_over, 1);
         assert_eq!(count(&client).await, 5, "{policy:?}");
     }
+}
+
+/// Calls that a guest has answered, whoever asked: one more for each watched resource is what a new version is told of.
+#[tokio::test]
+async fn a_new_version_is_told_of_the_resources_that_are_watched() {
+    const CHANGING: &str = "tests/guests/changing";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("changing.wasm");
+    std::fs::copy(component(CHANGING), &file).unwrap();
+    let source = GuestSource { name: "changing".into(), file, config: GuestConfig::default() };
+    let host = Host::start(config(folder.path()), vec![source]).await.unwrap();
+    let answered = || host.status()["guests"][0]["calls"]["ok"].as_u64().unwrap();
+    let before = answered();
+    host.swap("changing", Component::File(other_build(folder.path(), CHANGING, b'1'))).await.unwrap();
+    let for_the_gate = answered() - before;
+    let client = session(&host).await;
+    let subscribed = request(&client, "resources/subscribe", json!({ "uri": "watch://one" })).await;
+    assert_eq!(subscribed["result"], json!({}), "{subscribed}");
+    // The guest says that it has heard of that, so that a list is asked again.
+    let settled = async |wanted: u64| {
+        while answered() < wanted {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, settled(before + for_the_gate + 2)).await.unwrap();
+    let before = answered();
+    host.swap("changing", Component::File(other_build(folder.path(), CHANGING, b'2'))).await.unwrap();
+    timeout(PATIENCE, settled(before + for_the_gate + 2)).await.expect("the new version hears of no watcher");
 }
 
 #[tokio::test]
