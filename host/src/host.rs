@@ -109,6 +109,7 @@ impl Host {
         let started = Instant::now();
         let shared =
             Arc::new(Shared { dispatcher, config, requests, auth, loader, swaps, departures, not_served: Mutex::new(not_served), started });
+        swap::migrate_at_start(&shared).await;
         status::observe(&shared);
         let host = Arc::downgrade(&shared);
         shared.departures.tell(move |session| host.upgrade().iter().for_each(|host| host.dispatcher.end_session(session)));

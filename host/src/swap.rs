@@ -11,6 +11,7 @@ pub(crate) mod history;
 mod migrate;
 mod probation;
 mod share;
+mod start;
 
 use crate::audit::What;
 use crate::changes::Lists;
@@ -20,6 +21,7 @@ use crate::host::{GuestSource, Shared};
 use anyhow::{Context as _, Result, anyhow};
 use history::{History, Kept, digest};
 use serde_json::{Value, json};
+pub(crate) use start::migrate_at_start;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -331,7 +333,7 @@ pub(crate) async fn keep_all(host: &Arc<Shared>) {
         let _turn = slot.turn.lock().await;
         let source = lock(&slot.source).clone();
         match host.swaps.history(&source) {
-            Ok(mut history) => gate::keep_served(&source, &mut history, served).await,
+            Ok(mut history) => gate::keep_served(&source, &mut history, served, false).await,
             Err(error) => tracing::warn!(guest = %source.name, "its versions cannot be kept: {error:#}"),
         }
     }

@@ -219,6 +219,29 @@ fn kit_of(of: &Kit) -> GuestSource {
 }
 
 #[tokio::test]
+async fn an_old_version_is_let_go_with_its_last_call() {
+    let kit = Kit::start().await;
+    // A subscription and a session stay open all the time.
+    let (client, _messages) = listener(&kit.host).await;
+    let session = kit.host.connect(None).unwrap();
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    session.request_as_is("initialize", params.as_object().unwrap().clone()).await.unwrap();
+    session.notify("notifications/initialized", json!({})).await.unwrap();
+    let mut old = Vec::new();
+    for note in b'a'..=b'e' {
+        kit.host.each_guest(|guest| old.push(guest.version.clone()));
+        call(&client, "echo", json!({ "message": "x" })).await;
+        kit.swapped(kit.other_build(note)).await;
+    }
+    let let_go = async {
+        while old.iter().any(|version| version.holders() > 1) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, let_go).await.expect("an old version is held by more than this test");
+}
+
+#[tokio::test]
 async fn a_connection_that_is_open_says_who_the_server_is_now() {
     let kit = Kit::start().await;
     let client = kit.host.connect(None).unwrap();

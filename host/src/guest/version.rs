@@ -155,6 +155,11 @@ impl Version {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// How many hold it: its code and its memory are freed with the last one.
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.inner)
+    }
+
     /// What it shares with the other versions of its guest.
     pub(crate) fn commits(&self) -> &CommitLock {
         &self.inner.commit_lock

@@ -47,7 +47,7 @@ pub(super) async fn pass(host: &Arc<Shared>, slot: &Slot, source: &GuestSource, 
     let mut history = host.swaps.history(source)?;
     let served = host.dispatcher.registry().guest(name).cloned();
     if let Some(served) = &served {
-        keep_served(source, &mut history, served).await;
+        keep_served(source, &mut history, served, false).await;
     }
     let Passed { new, bytes, back } = check(host, slot, source, &history, component, same, served.as_deref()).await?;
     let change = change_of(host, served.as_deref(), &new, back.as_ref()).await?;
@@ -134,7 +134,7 @@ async fn wanted_back(host: &Shared, guest: &str, history: &History, restore_stat
 /// What is to become of the guest's state, ready to be carried out.
 async fn change_of(host: &Shared, served: Option<&Loaded>, new: &Loaded, back: Option<&(Kept, bool)>) -> Result<Option<Change>> {
     match (served, back) {
-        (Some(old), None) => migrate::prepare(host, old, new).await,
+        (Some(old), None) => migrate::prepare(host, migrate::Before::of(old), new).await,
         (_, Some((previous, true))) => migrate::restoration(host, new, &previous.digest).await.map(Some),
         (None, None) | (_, Some((_, false))) => Ok(None),
     }
@@ -193,7 +193,7 @@ async fn remember(
 }
 
 /// Keeps the component that is served, if it is not kept yet, so that there is a way back to it.
-pub(super) async fn keep_served(source: &GuestSource, history: &mut History, served: &Loaded) {
+pub(super) async fn keep_served(source: &GuestSource, history: &mut History, served: &Loaded, migrated: bool) {
     let served_digest = served.version.digest();
     if history.versions().last().is_some_and(|kept| kept.digest == served_digest) {
         return;
@@ -202,7 +202,7 @@ pub(super) async fn keep_served(source: &GuestSource, history: &mut History, ser
     let bytes = spawn_blocking(move || read_component(&file)).await.ok().and_then(Result::ok).unwrap_or_default();
     let configured = digest(&bytes);
     let kept = if configured == served_digest {
-        let kept = Kept { digest: configured.clone(), version: served.info.version.clone(), since_ms: now_ms(), migrated: false };
+        let kept = Kept { digest: configured.clone(), version: served.info.version.clone(), since_ms: now_ms(), migrated };
         history.put(&configured, kept, &bytes).map(drop)
     } else {
         Err(anyhow!("its file has changed since it was loaded"))

@@ -59,16 +59,34 @@ impl Held {
     }
 }
 
+/// The version that the state is of: what it calls itself, and its digest.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'a> {
+    pub(super) version: &'a str,
+    pub(super) digest: &'a str,
+}
+
+impl<'a> Before<'a> {
+    pub(super) fn of(old: &'a Loaded) -> Self {
+        Self { version: &old.info.version, digest: old.version.digest() }
+    }
+}
+
+/// Whether a version knows how to migrate, and has state.
+pub(super) fn can_migrate(guest: &Loaded) -> bool {
+    guest.version.exports().migration && guest.version.uses_state()
+}
+
 /// Whether the new version has something to migrate.
-pub(super) async fn is_due(host: &Shared, old: &Loaded, new: &Loaded) -> Result<bool> {
-    if !new.version.exports().migration || !new.version.uses_state() || old.info.version == new.info.version {
+pub(super) async fn is_due(host: &Shared, old: Before<'_>, new: &Loaded) -> Result<bool> {
+    if !can_migrate(new) || old.version == new.info.version {
         return Ok(false);
     }
     Ok(!host.loader.storage.open().await?.spaces(realm(&new.name)).await?.is_empty())
 }
 
 /// What the new version is to do to the state, done but not committed. None where there is nothing to do.
-pub(super) async fn prepare(host: &Shared, old: &Loaded, new: &Loaded) -> Result<Option<Change>> {
+pub(super) async fn prepare(host: &Shared, old: Before<'_>, new: &Loaded) -> Result<Option<Change>> {
     if !is_due(host, old, new).await? {
         return Ok(None);
     }
@@ -82,15 +100,15 @@ async fn hold(new: &Loaded) -> Result<Alone> {
     alone.ok_or_else(|| anyhow!("calls that save their state did not end within {} s", COMMITS_TIME_MAX.as_secs()))
 }
 
-async fn migrated(host: &Shared, old: &Loaded, new: &Loaded, alone: Alone) -> Result<Change> {
+async fn migrated(host: &Shared, old: Before<'_>, new: &Loaded, alone: Alone) -> Result<Change> {
     let backend = host.loader.storage.open().await?;
     let before = read(backend, realm(&new.name)).await?;
-    let stale = read(backend, kept_realm(&new.name, old.version.digest())).await?;
+    let stale = read(backend, kept_realm(&new.name, old.digest)).await?;
     let mut parts = Vec::new();
     for held in &before {
-        parts.push(migrate_space(new, &old.info.version, held).await?);
+        parts.push(migrate_space(new, old.version, held).await?);
     }
-    parts.extend(copies(&before, &stale, kept_realm(&new.name, old.version.digest())));
+    parts.extend(copies(&before, &stale, kept_realm(&new.name, old.digest)));
     let what = Stored::Migrated(before.len());
     Ok(Change { alone, commit: Commit { parts }, before: before.into_iter().chain(stale).collect(), what })
 }

@@ -28,7 +28,7 @@ pub(super) async fn begin(host: &Arc<Shared>, slot: &Slot, source: &GuestSource,
     let served = host.dispatcher.registry().guest(&source.name).cloned();
     let served = served.ok_or_else(|| anyhow!("no version of guest `{}` is served beside which another could be tried", source.name))?;
     let mut history = host.swaps.history(source)?;
-    gate::keep_served(source, &mut history, &served).await;
+    gate::keep_served(source, &mut history, &served, false).await;
     let passed = gate::check(host, slot, source, &history, Component::File(file), Same::Refused, Some(&served)).await?;
     let Passed { new, bytes, .. } = passed;
     for version in [&served.version, &new.version] {
@@ -36,7 +36,7 @@ pub(super) async fn begin(host: &Arc<Shared>, slot: &Slot, source: &GuestSource,
             bail!("instances of guest `{}` outlive a call, so that two versions side by side would not have one memory", source.name);
         }
     }
-    if migrate::is_due(host, &served, &new).await? {
+    if migrate::is_due(host, migrate::Before::of(&served), &new).await? {
         bail!("the version migrates the guest's state, which then only one version can work on; swap all calls at once");
     }
     host.dispatcher.share(&new, percent)?;

@@ -8,7 +8,7 @@ use crate::changes::Listener;
 use crate::dispatch::{Backlog, Frame, FrameSender, Line, Share};
 use crate::registry::Endpoint;
 use bytes::Bytes;
-use guesthouse_protocol::{Call, CallId, Effect, Era, Event, Identity, Outcome, Peer, Refusal, Request};
+use guesthouse_protocol::{Call, CallId, Effect, Era, Event, Identity, Outcome, Peer, PeerConfig, Refusal, Request};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub(super) struct Connection<S> {
     outbox: VecDeque<Bytes>,
     /// Who is at the other end. The connection is its session.
     identity: Identity,
+    /// What the peer says of the server was taken from this.
+    served: Option<Arc<PeerConfig>>,
 }
 
 impl<S: Service> Connection<S> {
@@ -93,6 +95,7 @@ impl<S: Service> Connection<S> {
             opened: Instant::now(),
             outbox: VecDeque::new(),
             identity,
+            served: None,
         };
         (connection, Writer { responses: response_queue, frames: frame_queue, done })
     }
@@ -177,11 +180,14 @@ impl<S: Service> Connection<S> {
 
     /// What the server says of itself may be another since the last message, when a guest was swapped. A connection outlives that.
     fn keep_up(&mut self) {
-        let config = self.service.peer_config(&self.endpoint, self.peer.config().transport);
-        // Where nothing is served any more, the peer says so in the words that it has.
-        if let Some(config) = config.filter(|config| !Arc::ptr_eq(config, self.peer.config())) {
-            self.peer.reconfigure(config);
+        let Some(served) = self.service.peer_config(&self.endpoint, self.peer.config().transport) else { return };
+        if self.served.as_ref().is_some_and(|known| Arc::ptr_eq(known, &served)) {
+            return;
         }
+        // The rest is as the connection was opened: a transport may have narrowed it.
+        let known = PeerConfig::clone(self.peer.config());
+        self.peer.reconfigure(Arc::new(PeerConfig { server_info: served.server_info.clone(), ..known }));
+        self.served = Some(served);
     }
 
     fn ended(&mut self, ended: Result<(CallId, Outcome), tokio::task::JoinError>) {

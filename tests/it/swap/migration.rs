@@ -178,6 +178,37 @@ async fn going_back_over_a_migration_is_asked_for_and_says_what_is_lost() {
 }
 
 #[tokio::test]
+async fn a_version_that_comes_while_the_host_is_down_migrates_before_anybody_calls_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let file = StorageConfig { kind: Kind::Sqlite, path: Some(at.join("state.db")) };
+    let with = async |version: u8, table: &str| {
+        let guest = source(at, table);
+        let config = Config { storage: file.clone(), ..config(at) };
+        std::fs::copy(build(at, version), at.join("state.wasm")).unwrap();
+        start(config, GuestSource { file: at.join("state.wasm"), ..guest }).await
+    };
+    let host = with(b'1', "").await;
+    assert_eq!(count(&host.connect(None).unwrap()).await, 1);
+    drop(host);
+    let host = with(b'2', "config = { migrate_end = \"error\" }").await;
+    assert!(!host.serves("state"));
+    let status = host.status();
+    assert!(status["not_served"][0]["reason"].as_str().is_some_and(|reason| reason.contains("as told")), "{status}");
+    drop(host);
+    let host = with(b'1', "").await;
+    assert_eq!(count(&host.connect(None).unwrap()).await, 2, "the state is as it was");
+    drop(host);
+    let host = with(b'3', "").await;
+    let client = host.connect(None).unwrap();
+    assert_eq!(count(&client).await, 3);
+    assert_eq!(get(&client, "guest", "n").await, "v3:3");
+    assert!(back(&host, false).await.unwrap_err().contains("--restore-state"));
+    assert_eq!(back(&host, true).await, Ok(Stored::Restored(1)));
+    assert_eq!(count(&client).await, 3);
+}
+
+#[tokio::test]
 async fn the_state_before_goes_with_the_last_version_that_it_belongs_to() {
     let folder = tempfile::tempdir().unwrap();
     let host = started(folder.path(), "").await;
