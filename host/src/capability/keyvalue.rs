@@ -131,7 +131,13 @@ impl View<'_> {
         Ok(Space { realm, name })
     }
 
-    fn note(&mut self, what: What, value: &str) {
+    /// Notes what the call used or was refused, once each: a guest that opens a bucket a million times is no flood in the trail.
+    fn note(&mut self, what: What, value: &'static str) {
+        let noted = &mut self.0.state_noted;
+        if noted.contains(&(what, value)) {
+            return;
+        }
+        noted.push((what, value));
         let principal = self.0.callback_context().and_then(|context| context.identity().principal);
         let guest = &self.0.guest;
         guest.room.audit.record(&Event { what, guest: &guest.name, subject: "state", value, principal: principal.as_deref() });

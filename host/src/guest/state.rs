@@ -13,6 +13,7 @@ use super::bindings::types::RpcError;
 use super::limits::{CallLimits, Limiter};
 use super::log::CallLog;
 use super::version::Guest;
+use crate::audit::What;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
@@ -132,6 +133,8 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     /// What the callback reads and writes of its state, once it has touched any.
     pub(crate) tx: Option<Tx>,
+    /// Which buckets' use or refusal the audit trail has of this call; no longer than there are buckets and answers.
+    pub(crate) state_noted: Vec<(What, &'static str)>,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -156,6 +159,7 @@ impl State {
             changes: Changes::default(),
             progress,
             tx: None,
+            state_noted: Vec::new(),
             wasi: None,
         }
     }
@@ -176,6 +180,7 @@ impl State {
         (self.context, self.allowance, self.progress) = (context, allowance, progress);
         self.changes = Changes::default();
         self.tx = None;
+        self.state_noted.clear();
         self.in_callback = true;
     }
 
