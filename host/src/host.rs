@@ -182,11 +182,13 @@ impl Host {
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         if self.shared.auth.is_none()
             && let Ok(address) = listener.local_addr()
-            && !address.ip().is_loopback()
         {
-            tracing::warn!(
-                "whoever reaches {address} may call; tokens in the table [auth] change that (`guesthouse token NAME` makes one)"
-            );
+            const TOKENS: &str = "tokens in the table [auth] change that (`guesthouse token NAME` makes one)";
+            if !address.ip().is_loopback() {
+                tracing::warn!("whoever reaches {address} may call; {TOKENS}");
+            } else if !self.shared.config.server.hosts.is_empty() {
+                tracing::warn!("whoever comes by a name of `server.hosts` may call, and is nobody in particular; {TOKENS}");
+            }
         }
         transport::http::serve(self.shared.clone(), listener, stop).await
     }

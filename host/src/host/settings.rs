@@ -41,10 +41,11 @@ impl Loader {
     /// Where a guest's requests may go, and what is added to them.
     fn outgoing(&self, name: &str, config: &GuestConfig, limits: &CallLimits) -> Result<Option<Arc<Http>>> {
         let patterns = http::patterns(name, config)?;
+        // Also where nothing is granted: a secret that is never sent is a mistake.
+        let secrets = http::secrets(name, config, &patterns)?;
         if patterns.is_empty() {
             return Ok(None);
         }
-        let secrets = http::secrets(name, config)?;
         Ok(Some(Arc::new(Http::new(&self.network()?, patterns, secrets, limits))))
     }
 
