@@ -223,7 +223,7 @@ fn code_cache() -> Option<CodeCache> {
 
 /// The audit trail that the configuration asks for. Refusals are said in the log in any case.
 fn trail(config: &Config) -> Result<Audit> {
-    let log = Audit::to(Arc::new(Refusals));
+    let log = Audit::to(Arc::new(Refusals::default()));
     Ok(match config.admin.audit() {
         AuditTo::Nowhere => log,
         AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),
