@@ -152,8 +152,15 @@ impl From<Failed> for CommitError {
 /// Keeps spaces. A commit that was answered with Ok is there for good, as far as the kind of storage promises. Dropping the
 /// future of a commit before it was carried out withdraws it.
 pub trait Backend: Send + Sync + 'static {
-    /// The records of some keys, as they were at one moment.
-    fn get(&self, space: Space, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<Record>>, Failed>>;
+    /// The records of some keys, as they were at one moment. None where their values have more bytes than that in all; no more of them
+    /// is read then than it takes to know.
+    fn get_within(&self, space: Space, keys: Vec<String>, bytes_max: usize) -> BoxFuture<'_, Result<Option<Vec<Option<Record>>>, Failed>>;
+
+    /// The same, however large they are: for keys of which that is known.
+    fn get(&self, space: Space, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<Record>>, Failed>> {
+        let found = self.get_within(space, keys, usize::MAX);
+        Box::pin(async move { found.await.map(Option::unwrap_or_default) })
+    }
 
     /// Keys after one, or from the first, at most `len`.
     fn keys(&self, space: Space, after: Option<String>, len: usize) -> BoxFuture<'_, Result<Page, Failed>>;

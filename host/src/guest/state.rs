@@ -17,7 +17,7 @@ use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
 use crate::capability::http::Outgoing;
-use crate::capability::keyvalue::{Bucket, Tx};
+use crate::capability::keyvalue::{Bucket, Opens, Tx};
 use crate::capability::wasi;
 use crate::identity::Identity;
 use crate::storage::Space;
@@ -132,6 +132,8 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     /// What the callback reads and writes of its state, once it has touched any.
     pub(crate) tx: Option<Tx>,
+    /// What was noted of the buckets that the call opened.
+    pub(crate) opens: Opens,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -156,6 +158,7 @@ impl State {
             changes: Changes::default(),
             progress,
             tx: None,
+            opens: Opens::default(),
             wasi: None,
         }
     }
@@ -176,6 +179,7 @@ impl State {
         (self.context, self.allowance, self.progress) = (context, allowance, progress);
         self.changes = Changes::default();
         self.tx = None;
+        self.opens = Opens::default();
         self.in_callback = true;
     }
 

@@ -50,6 +50,15 @@ async fn what_is_written_is_read(backend: &dyn Backend) {
     assert_eq!(values(backend, &a).await, BTreeMap::from([("k".into(), "1".into())]));
 }
 
+async fn what_is_larger_than_asked_for_is_not_handed_over(backend: &dyn Backend) {
+    let a = space("r", "a");
+    put(backend, &a, &[("k", Some("12345")), ("l", Some("678"))]).await;
+    for (keys, bytes_max, len) in [("kl", 8, Some(2)), ("kl", 7, None), ("kk", 9, None), ("xk", 5, Some(2)), ("x", 0, Some(1))] {
+        let keys = keys.chars().map(String::from).collect();
+        assert_eq!(backend.get_within(a.clone(), keys, bytes_max).await.unwrap().map(|found| found.len()), len, "{bytes_max}");
+    }
+}
+
 async fn pages_are_in_the_order_of_bytes(backend: &dyn Backend) {
     let a = space("r", "a");
     let sorted = [" ", "A", "B", "a", "a b", "aa", "ä", "\u{10ffff}"];
@@ -214,6 +223,7 @@ macro_rules! for_every_kind {
 
 for_every_kind! {
     what_is_written_is_read
+    what_is_larger_than_asked_for_is_not_handed_over
     pages_are_in_the_order_of_bytes
     what_was_seen_must_still_be_so
     a_list_that_was_seen_must_be_the_same
