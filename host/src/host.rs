@@ -86,7 +86,7 @@ impl Host {
         let started_with = guests.len();
         let config = Arc::new(config);
         let departures = Departures::default();
-        let storage = Storage::new(&config.storage);
+        let storage = Storage::new(&config.storage, config.home.as_deref());
         let loader = Loader {
             engines,
             cache,
