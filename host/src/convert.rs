@@ -1,7 +1,9 @@
 //! Between the contract's types and the protocol's: the only code, with the dispatcher, that knows both.
 //!
-//! What a guest hands over is checked on the way: JSON must be JSON, and `_meta` an object. What is wrong is named by its
-//! path, so that the guest's author finds it.
+//! What a guest hands over is checked on the way: JSON must be JSON that clients can read, and `_meta` an object. What is
+//! wrong is named by its path, so that the guest's author finds it.
+
+mod sound;
 
 use crate::guest::bindings::{completion, context, lifecycle, prompts, resources, tools, types};
 use guesthouse_protocol::model;
@@ -35,9 +37,14 @@ impl BadValue {
 
 type Checked<T> = Result<T, BadValue>;
 
-/// Takes a text that must be JSON.
+/// Takes a text that must be JSON, such that clients can read it.
 pub fn json(text: String, path: &str) -> Checked<Json> {
-    RawValue::from_string(text).map_err(|error| BadValue { path: path.into(), problem: format!("is not JSON: {error}") })
+    let bad = |problem: String| BadValue { path: path.into(), problem };
+    let json = RawValue::from_string(text).map_err(|error| bad(format!("is not JSON: {error}")))?;
+    match sound::problem(json.get()) {
+        None => Ok(json),
+        Some(problem) => Err(bad(problem)),
+    }
 }
 
 /// Takes an optional text that must be a JSON object, as `_meta` is.

@@ -5,6 +5,7 @@ use crate::support::clients::{headers, last_message, post, serve, source};
 use guesthouse::auth::authenticator;
 use guesthouse::config::Config;
 use guesthouse::config::auth::TokenHash;
+use guesthouse::config::grants::InstancePolicy;
 use guesthouse_protocol::Revision;
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -55,6 +56,28 @@ async fn a_guest_is_told_who_calls() {
     }
     let (status, headers, _) = ask(address, "carol", "tools/list", json!({})).await;
     assert_eq!((status, headers["www-authenticate"].to_str().unwrap()), (401, "Bearer error=\"invalid_token\""));
+}
+
+/// Between callbacks nothing of the last one is left to be asked: an instance that many share speaks of each call's own caller.
+#[tokio::test]
+async fn a_shared_instance_is_told_of_the_caller_of_each_call_alone() {
+    let mut guest = source(HOSTILE);
+    guest.config.instance = InstancePolicy::Shared;
+    let (_host, address) = serve(vec![guest], config("")).await;
+    for (count, (token, told)) in [
+        ("alice", r#"Some((Some("alice"), Some("acme"), false))"#),
+        ("bob", r#"Some((Some("bob"), Some("acme"), false))"#),
+        ("other", r#"Some((Some("alice"), Some("elsewhere"), false))"#),
+        ("alice", r#"Some((Some("alice"), Some("acme"), false))"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let counted = call(address, token, "count", json!({})).await;
+        assert_eq!(counted["result"]["content"][0]["text"], (count + 1).to_string(), "it is one instance: {counted}");
+        let answer = call(address, token, "who", json!({})).await;
+        assert_eq!(answer["result"]["content"][0]["text"], told, "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod folders;
 mod forge;
 mod fuzz_seeds;
 mod grants;
+mod hostile;
 mod http;
 mod identity;
 mod instances;

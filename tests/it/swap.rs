@@ -4,6 +4,7 @@ mod files;
 mod handoff;
 mod load;
 mod migration;
+mod share;
 
 use crate::support::component;
 use guesthouse::config::{Config, GuestConfig};
@@ -19,6 +20,7 @@ use tokio::time::timeout;
 
 const ECHO: &str = "tests/guests/echo";
 const KEEPER: &str = "tests/guests/keeper";
+const STATE: &str = "tests/guests/state";
 const HOSTILE: &str = "tests/guests/hostile";
 /// Nothing here takes long; a test that hangs should say where.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -214,15 +216,6 @@ async fn a_list_that_is_too_long_or_fails_is_a_reason_to_refuse() {
 
 fn kit_of(of: &Kit) -> GuestSource {
     kit(of.folder.path())
-}
-
-#[tokio::test]
-async fn what_a_version_may_do_that_the_one_before_might_not_is_said() {
-    let kit = Kit::start().await;
-    let granted = GuestSource { config: toml::from_str("grants = { state = true }").unwrap(), ..kit_of(&kit) };
-    kit.host.configure(granted).await.unwrap();
-    let swapped = kit.host.swap("kit", Component::File(component("tests/guests/state"))).await.unwrap();
-    assert!(swapped.differences.iter().any(|said| said == "it has state of its own now"), "{:?}", swapped.differences);
 }
 
 #[tokio::test]

@@ -10,7 +10,6 @@ use crate::guest::{self, Change};
 use crate::tasks::Handover;
 use futures_util::future::BoxFuture;
 use guesthouse_protocol::{CallContext, Identity, Reporter};
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use tracing::Span;
 
@@ -165,8 +164,8 @@ impl guest::CallContext for Seat {
             if !reporter.wants_logs() {
                 return;
             }
-            // A guest that logs plain text means a JSON string.
-            let data = RawValue::from_string(data.clone()).or_else(|_| serde_json::value::to_raw_value(&data));
+            // A guest that logs plain text means a JSON string; and what clients could not read as JSON, they can as a string.
+            let data = convert::json(data.clone(), "data").or_else(|_| serde_json::value::to_raw_value(&data));
             let Ok(data) = data else { return };
             if let Some(message) = reporter.log(convert::log_level(level), logger.as_deref(), &data) {
                 // A client that is gone misses its log messages; the call ends by itself.

@@ -66,8 +66,7 @@ pub(crate) fn of_tools(old: &Loaded, new: &Loaded) -> Vec<String> {
 }
 
 /// What the new version may do and the old one might not, within what is granted: one sentence for each.
-pub(crate) fn of_grants(old: &Loaded, new: &Loaded) -> Vec<String> {
-    let (before, after) = (old.version.grants(), new.version.grants());
+pub(crate) fn of_grants(before: &Effective, after: &Effective) -> Vec<String> {
     let mut said = Vec::new();
     if after.state && !before.state {
         said.push("it has state of its own now".to_owned());
@@ -90,4 +89,30 @@ pub(crate) fn of_grants(old: &Loaded, new: &Loaded) -> Vec<String> {
 /// All of a tool that clients can see.
 fn written(tool: &Tool) -> String {
     format!("{tool:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::grants::DirGrant;
+    use crate::policy::HttpGrant;
+
+    #[test]
+    fn what_a_version_may_do_that_the_one_before_might_not_is_said() {
+        let dir = |write| DirGrant { host: "/srv".into(), guest: "/data".into(), write };
+        let http = |declared: Option<Vec<String>>| HttpGrant { granted: vec!["https://a/*".into()], declared };
+        let little = Effective { http: http(Some(vec!["https://a/b".into()])), dirs: vec![dir(false)], ..Effective::default() };
+        let much = Effective { state: true, http: http(None), dirs: vec![dir(true)], env: vec!["TZ".into()] };
+        assert_eq!(
+            of_grants(&little, &much),
+            [
+                "it has state of its own now",
+                "it may send requests to `https://a/*` now",
+                "it finds the folder `/data` now, to read and write",
+                "it finds the variable `TZ` now"
+            ]
+        );
+        assert_eq!(of_grants(&much, &much), [""; 0]);
+        assert_eq!(of_grants(&much, &Effective::default()), [""; 0], "less is no reason to be told");
+    }
 }

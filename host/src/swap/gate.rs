@@ -38,7 +38,10 @@ pub(super) struct Passed {
 pub(super) async fn pass(host: &Arc<Shared>, slot: &Slot, source: &GuestSource, component: Component, same: Same) -> Result<Swapped> {
     let began = Instant::now();
     let name = &source.name;
-    if let (Component::Previous { .. }, Some(ended)) = (&component, share::of(slot).and_then(|_| share::end(host, slot, name))) {
+    // What is tried is not in force: to go back is to end the trial.
+    if matches!(component, Component::Previous { .. })
+        && let Some(ended) = share::end(host, slot, name)
+    {
         return Ok(ended);
     }
     let mut history = host.swaps.history(source)?;
@@ -67,7 +70,7 @@ pub(super) async fn pass(host: &Arc<Shared>, slot: &Slot, source: &GuestSource, 
     if let Some(old) = old {
         from = Some(version(&old));
         differences = differences::of_tools(&old, &new);
-        differences.extend(differences::of_grants(&old, &new));
+        differences.extend(differences::of_grants(old.version.grants(), new.version.grants()));
         if back.is_none() && state == Stored::Untouched && old.version.digest() != new.version.digest() {
             *lock(&slot.probation) = probation::begin(host, &old, &new);
         }

@@ -181,6 +181,22 @@ mod tests {
     }
 
     #[test]
+    fn going_back_forgets_what_was_gone_back_from_and_not_how_the_other_came() {
+        let root = tempfile::tempdir().unwrap();
+        let mut history = History::open(root.path(), "notes", Path::new("/notes.wasm"), 5);
+        history.put("", kept(b"one"), b"one").unwrap();
+        history.put("", Kept { migrated: true, ..kept(b"two") }, b"two").unwrap();
+        // The same again, with another configuration.
+        history.put("", kept(b"two"), b"two").unwrap();
+        history.put("", kept(b"six"), b"six").unwrap();
+        let (previous, over) = history.previous().unwrap();
+        assert_eq!((previous.digest.clone(), previous.migrated, over), (digest(b"two"), true, false));
+        history.drop_last();
+        assert!(!history.component(&digest(b"six")).exists());
+        assert_eq!(history.previous().map(|(previous, over)| (previous.digest.clone(), over)), Some((digest(b"one"), true)));
+    }
+
+    #[test]
     fn an_index_that_is_damaged_counts_as_none() {
         let root = tempfile::tempdir().unwrap();
         let mut history = History::open(root.path(), "notes", Path::new("/notes.wasm"), 2);

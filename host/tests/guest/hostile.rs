@@ -145,6 +145,18 @@ async fn a_start_that_fails_says_so() {
 }
 
 #[tokio::test]
+async fn a_component_of_more_core_instances_than_allowed_does_not_start() {
+    // The guest's own module, and those that the encoder puts around it.
+    for (core_instances, starts) in [(64, true), (1, false)] {
+        let outcome = call(&version(CallLimits { core_instances, ..limits() }), "echo", "started").await;
+        match outcome {
+            Err(Failure::StartFailed(text)) => assert!(!starts && text.contains("instance"), "{text}"),
+            outcome => assert!(starts && text(outcome) == "started"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_instance_finds_nothing_of_the_one_before() {
     let version = version(limits());
     let first = text(call(&version, "sparse-growth", "").await);

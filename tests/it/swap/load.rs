@@ -4,7 +4,7 @@
 //! `SWAPS` and `SWAP_MS` say how many swaps there are and how far apart they begin; `just swaps` makes 200 in a minute, and prints how
 //! long calls took meanwhile.
 
-use super::{PATIENCE, config, hears, listener, other_build};
+use super::{PATIENCE, STATE, config, hears, listener, other_build};
 use crate::support::clients::{headers, last_message, post, serve};
 use crate::support::component;
 use guesthouse::config::{Config, GuestConfig};
@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-const STATE: &str = "tests/guests/state";
 const PATH: &str = "/mcp";
 /// Calls that answer before the first swap and between two.
 const CALLS_BETWEEN: usize = 16;
@@ -198,6 +197,7 @@ async fn ended(client: &Client, task: &str) -> Value {
     timeout(PATIENCE, ended).await.expect("the task does not end")
 }
 
+#[expect(clippy::disallowed_methods, reason = "how long the load lasts is for whoever runs it to say")]
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
@@ -240,7 +240,7 @@ async fn no_call_fails_is_lost_or_is_carried_out_twice() {
         done.unwrap();
     }
     let counted = load.counted.load(Ordering::SeqCst);
-    println!("{swaps} swaps, {counted} calls; p99 {:?} before, {:?} while versions came and went", load.p99(0), load.p99(1));
+    report(&format!("{swaps} swaps, {counted} calls; p99 {:?} before, {:?} while versions came and went", load.p99(0), load.p99(1)));
 
     let get = json!({ "name": "run", "arguments": { "steps": [
         { "bucket": "guest", "do": "get", "key": "n" }, { "bucket": "guest", "do": "set", "key": "ready", "value": "yes" }] } });
@@ -251,6 +251,11 @@ async fn no_call_fails_is_lost_or_is_carried_out_twice() {
     let status = host.status();
     assert_eq!(status["guests"][0]["calls"].as_object().unwrap().keys().collect::<Vec<_>>(), ["ok"], "{status}");
     only_the_last_changes_a_list(&host, &mut messages).await;
+}
+
+#[expect(clippy::print_stdout, reason = "shown to whoever runs it with --nocapture")]
+fn report(line: &str) {
+    println!("{line}");
 }
 
 /// The versions until now had the same lists, so that the first change that is heard of is the one that is made here.

@@ -1,6 +1,6 @@
 //! State that goes over to another version: all of it or nothing, and back when that is asked for.
 
-use super::{PATIENCE, config, patched};
+use super::{PATIENCE, STATE, config, patched};
 use crate::support::component;
 use guesthouse::config::storage::{Kind, StorageConfig};
 use guesthouse::config::{Config, GuestConfig};
@@ -13,11 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::time::timeout;
 
-const STATE: &str = "tests/guests/state";
 const MARK: &[u8] = b"state-guest-version-1";
 
 /// The guest in one of its versions.
-fn build(folder: &Path, version: u8) -> PathBuf {
+pub(super) fn build(folder: &Path, version: u8) -> PathBuf {
     let mut mark = MARK.to_vec();
     *mark.last_mut().unwrap() = version;
     let bytes = patched(&std::fs::read(component(STATE)).unwrap(), MARK, &mark);

@@ -44,10 +44,38 @@ impl Explorer {
         get_directories().into_iter().map(|(_, path)| path).collect::<Vec<_>>().join("\n")
     }
 
+    /// Asks the host for all that there is at once, of the first folder's file `sparse`, or of something that is no file.
+    #[tool]
+    fn gulp(what: &str) -> String {
+        gulp(what).map_or_else(|error| format!("error {error}"), |bytes| format!("ok {bytes}"))
+    }
+
     /// All variables with their values.
     #[tool]
     fn variables() -> String {
         std::env::vars().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn gulp(what: &str) -> Result<usize, String> {
+    let file = || {
+        let (folder, _) = get_directories().into_iter().next().ok_or("no folder")?;
+        folder.open_at(PathFlags::empty(), "sparse", OpenFlags::empty(), DescriptorFlags::READ).map_err(|error| error.name().to_owned())
+    };
+    match what {
+        "file" => file()?.read(u64::MAX, 0).map(|(bytes, _)| bytes.len()).map_err(|error| error.name().to_owned()),
+        "stream" => {
+            let stream = file()?.read_via_stream(0).map_err(|error| error.name().to_owned())?;
+            stream.blocking_read(u64::MAX).map(|bytes| bytes.len()).map_err(|error| error.to_string())
+        }
+        "random" => Ok(wasip2::random::random::get_random_bytes(u64::MAX).len()),
+        "input" => match wasip2::cli::stdin::get_stdin().blocking_read(u64::MAX) {
+            Ok(bytes) => Ok(bytes.len()),
+            Err(wasip2::io::streams::StreamError::Closed) => Ok(0),
+            Err(error) => Err(error.to_string()),
+        },
+        "zeroes" => wasip2::cli::stdout::get_stdout().write_zeroes(u64::MAX).map(|()| 0).map_err(|error| error.to_string()),
+        other => Err(format!("nothing called {other}")),
     }
 }
 

@@ -1,6 +1,11 @@
 //! A guest that does everything a guest must not do: each misdeed is a tool, and some happen in `init`.
 
+#[macro_use]
+mod named;
+
 mod arena;
+mod attack;
+mod bombs;
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,6 +23,7 @@ wit_bindgen::generate!({
     generate_all,
 });
 
+use attack::{Attack, Start};
 use exports::guesthouse::mcp::lifecycle::{Guest as Lifecycle, ServerInfo};
 use exports::guesthouse::mcp::tools::{Guest as Tools, TaskSupport, Tool, ToolOutcome, ToolPage};
 use guesthouse::mcp::types::{Content, Error, InputRequired, RpcError, TextContent, ToolResult};
@@ -27,52 +33,6 @@ struct Hostile;
 
 export!(Hostile);
 
-/// Every tool, so that a test can go through them all.
-const TOOLS: &[&str] = &[
-    "echo",
-    "loop",
-    "grow",
-    "recurse",
-    "trap",
-    "panic",
-    "huge",
-    "alias",
-    "log-flood",
-    "log-long",
-    "progress",
-    "progress-flood",
-    "progress-falling",
-    "changes",
-    "changes-then-fail",
-    "changes-then-ask",
-    "context",
-    "not-found",
-    "invalid-params",
-    "missing-capability",
-    "internal",
-    "rpc",
-    "bad-json",
-    "deep-json",
-    "sparse-growth",
-    "print",
-    "print-flood",
-    "surroundings",
-    "work",
-    "progress-quick",
-    "wrong-output",
-    "without-output",
-    "schema-no-json",
-    "schema-no-object",
-    "schema-invalid",
-    "schema-far-reference",
-    "header-invalid",
-    "schema-verbatim",
-    "schema-slow",
-    "trace",
-    "count",
-    "who",
-];
-
 /// Ten things of which each is ten times the next, on every level of the value.
 const SLOW: &str = r##"{"type":"object","$defs":{
     "a":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},
@@ -81,22 +41,26 @@ const SLOW: &str = r##"{"type":"object","$defs":{
 },"additionalProperties":{"$ref":"#/$defs/a"}}"##;
 
 /// What a tool says its arguments are; most take anything.
-fn input_schema(tool: &str) -> &'static str {
-    match tool {
-        "schema-no-json" => "{type",
-        "schema-no-object" => r#"{"type":"string"}"#,
-        "schema-invalid" => r#"{"type":"object","properties":{"a":{"type":"text"}}}"#,
-        "schema-far-reference" => r#"{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}"#,
-        "header-invalid" => r#"{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}"#,
-        "schema-verbatim" => r#"{"x":12345678901234567890.00,"type":"object","properties":{"b":{},"a":{"\u0064efault":1e2}}}"#,
-        "schema-slow" => SLOW,
+fn input_schema(tool: Attack) -> String {
+    let fixed = match tool {
+        Attack::SchemaDeep => return format!(r#"{{"type":"object","default":{}}}"#, bombs::deep()),
+        Attack::SchemaNoJson => "{type",
+        Attack::SchemaNoObject => r#"{"type":"string"}"#,
+        Attack::SchemaInvalid => r#"{"type":"object","properties":{"a":{"type":"text"}}}"#,
+        Attack::SchemaFarReference => r#"{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}"#,
+        Attack::HeaderInvalid => r#"{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}"#,
+        Attack::SchemaVerbatim => r#"{"x":12345678901234567890.00,"type":"object","properties":{"b":{},"a":{"\u0064efault":1e2}}}"#,
+        Attack::SchemaSlow => SLOW,
+        Attack::SchemaHugeNumber => r#"{"type":"object","properties":{"a":{"maximum":1e999999}}}"#,
+        Attack::SchemaDuplicateKeys => r#"{"type":"string","type":"object","required":["b"],"required":["a"]}"#,
         _ => r#"{"type":"object"}"#,
-    }
+    };
+    fixed.into()
 }
 
 /// What a tool says its structured content is.
-fn output_schema(tool: &str) -> Option<String> {
-    matches!(tool, "wrong-output" | "without-output").then(|| r#"{"type":"object","required":["a"]}"#.into())
+fn output_schema(tool: Attack) -> Option<String> {
+    matches!(tool, Attack::WrongOutput | Attack::WithoutOutput).then(|| r#"{"type":"object","required":["a"]}"#.into())
 }
 
 impl Lifecycle for Hostile {
@@ -114,137 +78,176 @@ impl Lifecycle for Hostile {
     }
 
     fn init(config: String) -> Result<(), String> {
-        match config.as_str() {
-            r#"{"start":"refuse"}"# => Err("no such unit\n\u{1b}[31m".into()),
-            r#"{"start":"trap"}"# => std::process::abort(),
-            r#"{"start":"loop"}"# => spin(),
-            r#"{"start":"grow"}"# => grow(),
-            r#"{"start":"talk"}"# => {
+        let asked = config.strip_prefix(r#"{"start":""#).and_then(|rest| rest.strip_suffix(r#""}"#));
+        match Start::ALL.iter().find(|start| Some(start.name()) == asked) {
+            Some(Start::Refuse) => Err("no such unit\n\u{1b}[31m".into()),
+            Some(Start::Trap) => std::process::abort(),
+            Some(Start::Loop) => spin(),
+            Some(Start::Grow) => grow(),
+            Some(Start::Talk) => {
                 context::log(context::LogLevel::Info, None, "\"from init\"");
                 let closed = context::report_progress(1.0, None, None) == Err(context::ProgressError::Closed);
                 changes::tools_changed();
-                if context::request().is_none() && closed { Ok(()) } else { Err("init has a request".into()) }
+                let nothing = context::request().is_none() && context::answer("key").is_none() && context::state().is_none();
+                if nothing && closed { Ok(()) } else { Err("init has a request".into()) }
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }
 
 impl Tools for Hostile {
     fn list_tools(_: Option<String>) -> Result<ToolPage, Error> {
-        let tool = |name: &&str| Tool {
-            name: (*name).into(),
+        let tool = |attack: &Attack| Tool {
+            name: attack.name().into(),
             title: None,
             description: None,
-            input_schema: input_schema(name).into(),
-            output_schema: output_schema(name),
+            input_schema: input_schema(*attack),
+            output_schema: output_schema(*attack),
             annotations: None,
             icons: Vec::new(),
             // One that never ends, to be ended by others.
-            task_support: if *name == "loop" { TaskSupport::Optional } else { TaskSupport::Forbidden },
+            task_support: if *attack == Attack::Loop { TaskSupport::Optional } else { TaskSupport::Forbidden },
             meta: None,
             more: None,
         };
-        Ok(ToolPage { tools: TOOLS.iter().map(tool).collect(), next: None, cache: None })
+        Ok(ToolPage { tools: Attack::ALL.iter().map(tool).collect(), next: None, cache: None })
     }
 
     fn call_tool(name: String, arguments: String) -> Result<ToolOutcome, Error> {
-        match name.as_str() {
-            "echo" => text(arguments),
-            "loop" => spin(),
-            "grow" => grow(),
-            "recurse" => text(recurse(arguments.len() as u64).to_string()),
-            "trap" => std::process::abort(),
-            "panic" => panic!("as asked"),
-            "huge" => text("x".repeat(arguments.parse().unwrap_or(8 << 20))),
-            "alias" => alias(),
-            "log-flood" => {
+        let Some(attack) = Attack::ALL.iter().find(|attack| attack.name() == name) else { return Err(Error::NotFound(name)) };
+        match attack {
+            Attack::Echo => text(arguments),
+            Attack::Loop => spin(),
+            Attack::Grow => grow(),
+            Attack::Recurse => text(recurse(arguments.len() as u64).to_string()),
+            Attack::Trap => std::process::abort(),
+            Attack::Panic => panic!("as asked"),
+            Attack::Huge => text("x".repeat(arguments.parse().unwrap_or(8 << 20))),
+            Attack::Alias => alias(),
+            Attack::LogFlood => {
                 for at in 0..10_000 {
                     context::log(context::LogLevel::Info, Some("flood"), &at.to_string());
                 }
                 text("logged".into())
             }
-            "log-long" => {
+            Attack::LogLong => {
                 context::log(context::LogLevel::Info, None, &format!("\"{}\"", "\n".repeat(100_000)));
                 text("logged".into())
             }
-            "progress" => {
+            Attack::LogLongName => {
+                context::log(context::LogLevel::Info, Some(&"n".repeat(500_000)), "1");
+                text("logged".into())
+            }
+            Attack::Progress => {
                 let sent = context::report_progress(1.0, Some(2.0), Some(&arguments));
                 text(format!("{sent:?}"))
             }
-            "progress-flood" => {
+            Attack::ProgressFlood => {
                 let refused = (1..=10_000).filter(|at| context::report_progress(f64::from(*at), None, None).is_err());
                 text(refused.count().to_string())
             }
-            "progress-falling" => {
+            Attack::ProgressFalling => {
                 let values = [2.0, 1.0, 2.0, f64::NAN, f64::INFINITY, 3.0];
                 text(format!("{:?}", values.map(|value| context::report_progress(value, None, None).is_ok())))
             }
-            "changes" => {
+            Attack::Changes => {
                 announce();
                 text("announced".into())
             }
-            "changes-then-fail" => {
+            Attack::ChangesThenFail => {
                 announce();
                 Err(Error::Internal("after all".into()))
             }
-            "changes-then-ask" => {
+            Attack::ChangesThenAsk => {
                 announce();
                 Ok(ToolOutcome::InputRequired(InputRequired { questions: Vec::new(), state: Some(vec![1]) }))
             }
-            "context" => {
+            Attack::Context => {
                 let id = context::request().map(|request| request.id);
                 let answer = context::answer("key").map(|answer| answer.map_err(|error| error.code));
                 text(format!("{id:?} {answer:?} {:?} {}", context::state(), context::time_left_ms() > 0))
             }
-            "trace" => {
+            Attack::Trace => {
                 let request = context::request().map(|request| (request.traceparent, request.meta));
                 text(format!("{request:?}"))
             }
             // How often this instance was asked so; it hands nothing over to another.
-            "count" => {
+            Attack::Count => {
                 static COUNT: AtomicU32 = AtomicU32::new(0);
                 text((COUNT.fetch_add(1, Ordering::Relaxed) + 1).to_string())
             }
-            "who" => {
+            Attack::Who => {
                 let who = context::request().map(|request| (request.principal, request.tenant, request.session.is_some()));
                 text(format!("{who:?}"))
             }
-            "not-found" => Err(Error::NotFound(arguments)),
-            "invalid-params" => Err(Error::InvalidParams(arguments)),
-            "missing-capability" => Err(Error::MissingClientCapability("{\"roots\":{}}".into())),
-            "internal" => Err(Error::Internal(arguments)),
-            "rpc" => Err(Error::Rpc(RpcError { code: 7, message: arguments, data: None })),
-            "bad-json" => structured("{not json".into()),
-            "wrong-output" => structured("{}".into()),
-            "without-output" => text(arguments),
-            "deep-json" => structured("[".repeat(100_000)),
+            Attack::NotFound => Err(Error::NotFound(arguments)),
+            Attack::InvalidParams => Err(Error::InvalidParams(arguments)),
+            Attack::MissingCapability => Err(Error::MissingClientCapability("{\"roots\":{}}".into())),
+            Attack::Internal => Err(Error::Internal(arguments)),
+            Attack::Rpc => Err(Error::Rpc(RpcError { code: 7, message: arguments, data: None })),
+            Attack::BadJson => structured("{not json".into()),
+            Attack::WrongOutput => structured("{}".into()),
+            Attack::WithoutOutput => text(arguments),
+            Attack::DeepJson => structured("[".repeat(100_000)),
             // Touches far more memory than is kept between calls, so that the next call must not find it.
-            "sparse-growth" => sparse_growth(),
-            "print" => {
+            Attack::SparseGrowth => sparse_growth(),
+            Attack::Print => {
                 println!("to stdout\n\u{1b}[31mand on");
                 eprint!("to stderr");
                 text("printed".into())
             }
-            "print-flood" => {
+            Attack::PrintFlood => {
                 let line = "x".repeat(1_000);
                 for _ in 0..10_000 {
                     print!("{line}");
                 }
                 text("printed".into())
             }
-            "surroundings" => surroundings(),
-            "work" => {
+            Attack::Surroundings => surroundings(),
+            Attack::Work => {
                 let turns = (0..arguments.parse().unwrap_or(10_000_000_u64)).fold(0_u64, |turns, _| black_box(turns + 1));
                 text(turns.to_string())
             }
             // What a quick loop does that reports each of its steps.
-            "progress-quick" => {
+            Attack::ProgressQuick => {
                 let steps = arguments.parse().unwrap_or(500_u32);
                 let sent = (1..=steps).all(|at| context::report_progress(at.into(), Some(steps.into()), None).is_ok());
                 text(sent.to_string())
             }
-            _ => Err(Error::NotFound(name)),
+            Attack::DeepStructured => structured(bombs::deep()),
+            Attack::DeepMeta => bombs::in_meta(bombs::deep()),
+            Attack::DeepError => Err(bombs::in_error()),
+            Attack::DeepQuestion => bombs::in_question(),
+            Attack::DeepLog => bombs::in_log(),
+            Attack::QuestionFlood => bombs::questions((0..5_000).map(|at| format!("q{at}")), Vec::new()),
+            Attack::QuestionTwice => bombs::questions(["q", "q", ""].map(String::from), Vec::new()),
+            Attack::StateHuge => bombs::questions(["q".into()], vec![7; 900_000]),
+            Attack::HugeNumber => bombs::huge_number(),
+            Attack::LongNumber => bombs::long_number(),
+            Attack::DuplicateKeys => structured(r#"{"a":1,"a":{"a":2,"a":3},"__proto__":{"a":4}}"#.into()),
+            Attack::MetaNoObject => bombs::in_meta("[1]".into()),
+            Attack::BadText => text(bombs::no_text(bombs::BAD)),
+            Attack::Surrogate => text(bombs::no_text(bombs::SURROGATE)),
+            Attack::BadTextInError => Err(Error::InvalidParams(bombs::no_text(bombs::BAD))),
+            Attack::BadTextInJson => structured(format!("\"{}\"", bombs::no_text(bombs::BAD))),
+            Attack::BadTextInLog => bombs::log(),
+            Attack::BadTextInProgress => bombs::progress(),
+            Attack::BadTextInChange => bombs::change(),
+            Attack::ChangesFlood => {
+                (0..10_000).for_each(|at| changes::resource_updated(&format!("file:///{at}")));
+                text("announced".into())
+            }
+            Attack::SchemaNoJson
+            | Attack::SchemaNoObject
+            | Attack::SchemaInvalid
+            | Attack::SchemaFarReference
+            | Attack::SchemaDeep
+            | Attack::SchemaHugeNumber
+            | Attack::SchemaDuplicateKeys
+            | Attack::HeaderInvalid
+            | Attack::SchemaVerbatim
+            | Attack::SchemaSlow => text(arguments),
         }
     }
 }
