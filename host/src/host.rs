@@ -86,7 +86,7 @@ impl Host {
         let started_with = guests.len();
         let config = Arc::new(config);
         let departures = Departures::default();
-        let storage = Storage::new(&config.storage);
+        let storage = Storage::new(&config.storage, config.home.as_deref());
         let loader = Loader {
             engines,
             cache,
@@ -226,7 +226,7 @@ fn code_cache() -> Option<CodeCache> {
 
 /// The audit trail that the configuration asks for. Refusals are said in the log in any case.
 fn trail(config: &Config) -> Result<Audit> {
-    let log = Audit::to(Arc::new(Refusals));
+    let log = Audit::to(Arc::new(Refusals::default()));
     Ok(match config.admin.audit() {
         AuditTo::Nowhere => log,
         AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),

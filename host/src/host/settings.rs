@@ -2,7 +2,7 @@
 
 use super::loader::Loader;
 use crate::capability::http::Http;
-use crate::capability::keyvalue::Shelf;
+use crate::capability::keyvalue::{Reads, Shelf};
 use crate::config::auth::AuthConfig;
 use crate::config::units::Size;
 use crate::config::{GuestConfig, GuestLimits, http};
@@ -66,6 +66,7 @@ impl Loader {
             quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
             value_bytes: bytes(limits.value),
             sessions: self.sessions.clone(),
+            reads: Reads::default(),
         }
     }
 }

@@ -150,7 +150,7 @@ async fn a_migration_that_fails_changes_nothing() {
 #[tokio::test]
 async fn going_back_over_a_migration_is_asked_for_and_says_what_is_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let file = StorageConfig { kind: Kind::Sqlite, path: Some(folder.path().join("state.db")) };
+    let file = StorageConfig { path: Some(folder.path().join("state.db")), ..StorageConfig::default() };
     let config = || Config { storage: file.clone(), ..config(folder.path()) };
     let host = start(config(), source(folder.path(), "")).await;
     let client = host.connect(None).unwrap();
