@@ -3,8 +3,10 @@
 //! An event names guest, capability and value (an origin, a path, a bucket), never payloads or secrets.
 
 mod journal;
+mod refusals;
 
-pub use journal::{Journal, Refusals};
+pub use journal::Journal;
+pub use refusals::Refusals;
 
 use std::sync::Arc;
 

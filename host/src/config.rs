@@ -60,6 +60,10 @@ pub struct Config {
     pub swap: swap::SwapConfig,
     /// The guests, by name.
     pub guest: IndexMap<String, GuestConfig>,
+    /// The folder that the configuration is of, in its canonical form, whether it has a file or not. None for a program that
+    /// embeds the host and names no place. What is saved belongs to it, see [`storage::StorageConfig::space`].
+    #[serde(skip)]
+    pub home: Option<PathBuf>,
 }
 
 /// Table `[server]`.
@@ -262,13 +266,14 @@ impl Config {
         config.storage.resolve_paths(folder);
         config.admin.resolve_paths(folder);
         config.swap.resolve_paths(folder);
+        config.home = Some(canonical(folder));
         Ok(config)
     }
 
     /// The file of that name in `folder`, or the defaults where there is none.
     pub fn read_in(folder: &Path) -> Result<Self> {
         let file = folder.join(FILE_NAME);
-        if file.is_file() { Self::read(&file) } else { Ok(Self::default()) }
+        if file.is_file() { Self::read(&file) } else { Ok(Self { home: Some(canonical(folder)), ..Self::default() }) }
     }
 
     /// Reads the text of a configuration file and checks what the syntax alone cannot.
@@ -295,10 +300,31 @@ impl Config {
     }
 }
 
+/// A folder in the form that it has however it is named. What cannot be found has at least one name for all working directories.
+fn canonical(folder: &Path) -> PathBuf {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
 
     use super::*;
+
+    #[test]
+    fn a_configuration_is_of_its_folder_however_that_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (there, link) = (folder.path().join("there"), folder.path().join("link"));
+        std::fs::create_dir(&there).unwrap();
+        std::os::unix::fs::symlink(&there, &link).unwrap();
+        let home = Some(there.canonicalize().unwrap());
+        assert_eq!(Config::read_in(&link).unwrap().home, home, "without a file");
+        std::fs::write(there.join(FILE_NAME), "").unwrap();
+        assert_eq!(Config::read_in(&there).unwrap().home, home);
+        assert_eq!(Config::read(&link.join(FILE_NAME)).unwrap().home, home);
+        assert_eq!(Config::parse("").unwrap().home, None);
+        assert_eq!(canonical(Path::new("")), std::env::current_dir().unwrap().canonicalize().unwrap());
+    }
 
     #[test]
     fn an_unknown_key_is_an_error_that_names_the_key() {

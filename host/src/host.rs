@@ -86,7 +86,7 @@ impl Host {
         let started_with = guests.len();
         let config = Arc::new(config);
         let departures = Departures::default();
-        let storage = Storage::new(&config.storage);
+        let storage = Storage::new(&config.storage, config.home.as_deref());
         let loader = Loader {
             engines,
             cache,
@@ -182,11 +182,13 @@ impl Host {
     pub async fn serve_http(&self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         if self.shared.auth.is_none()
             && let Ok(address) = listener.local_addr()
-            && !address.ip().is_loopback()
         {
-            tracing::warn!(
-                "whoever reaches {address} may call; tokens in the table [auth] change that (`guesthouse token NAME` makes one)"
-            );
+            const TOKENS: &str = "tokens in the table [auth] change that (`guesthouse token NAME` makes one)";
+            if !address.ip().is_loopback() {
+                tracing::warn!("whoever reaches {address} may call; {TOKENS}");
+            } else if !self.shared.config.server.hosts.is_empty() {
+                tracing::warn!("whoever comes by a name of `server.hosts` may call, and is nobody in particular; {TOKENS}");
+            }
         }
         transport::http::serve(self.shared.clone(), listener, stop).await
     }
@@ -224,7 +226,7 @@ fn code_cache() -> Option<CodeCache> {
 
 /// The audit trail that the configuration asks for. Refusals are said in the log in any case.
 fn trail(config: &Config) -> Result<Audit> {
-    let log = Audit::to(Arc::new(Refusals));
+    let log = Audit::to(Arc::new(Refusals::default()));
     Ok(match config.admin.audit() {
         AuditTo::Nowhere => log,
         AuditTo::Stderr => log.and(Arc::new(Journal::on_stderr()?)),

@@ -4,13 +4,18 @@ pub use guesthouse_protocol::Identity;
 use sha2::{Digest as _, Sha256};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The principal of whoever sits at this machine: stdio, in process, and HTTP on the loopback interface without
-/// authentication.
+/// The principal of whoever sits at this machine: stdio, in process, and without authentication HTTP on the loopback
+/// interface that no proxy has passed on.
 pub const LOCAL: &str = "local";
 
 /// Whoever sits at this machine.
 pub fn local() -> Identity {
     Identity { principal: Some(LOCAL.into()), ..Identity::default() }
+}
+
+/// A caller who proves nothing: whoever sits at this machine, if it comes from there, and nobody in particular otherwise.
+pub(crate) fn unproven(local: bool) -> Identity {
+    if local { self::local() } else { Identity::default() }
 }
 
 /// How a session is called behind the transport, where its id on the wire, which opens it, has no business.

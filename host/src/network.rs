@@ -21,10 +21,11 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 pub use body::{Body, BoxError};
 pub use proxy::{Proxies, Proxy};
-pub use resolve::{Resolve, SystemResolver};
+pub use resolve::{ADDRESSES_MAX, Resolve, SystemResolver};
 pub use tls::{Trust, TrustError};
 
 /// What all guests go out through. Cloning is cheap.
@@ -69,20 +70,27 @@ pub struct Exchange<B> {
     pub request: http::Request<B>,
     /// Where it goes.
     pub origin: Origin,
-    /// Says of an address whether it may be connected to; an error is what kind of address it is.
-    pub check: Arc<dyn Fn(IpAddr) -> Result<(), &'static str> + Send + Sync>,
-    /// Whether a proxy may be asked for a name that cannot be resolved here, and so not be checked either.
+    /// Says of all addresses that the host has whether they may be connected to.
+    pub check: Arc<Check>,
+    /// Whether a proxy may be asked for a name that does not exist here, and so cannot be checked either.
     pub unresolved: bool,
     /// How much it may take.
     pub bounds: Bounds,
     /// One permit for each exchange at a time.
     pub permits: Arc<Semaphore>,
+    /// Cancelled when whoever it is for is done; it ends then, whatever is left of it, and whoever still holds its response.
+    pub ended: CancellationToken,
 }
+
+/// Whether the addresses of a host may be connected to, all of them; else why not.
+pub type Check = dyn Fn(&[IpAddr]) -> Result<(), Failure> + Send + Sync;
 
 /// What one exchange may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// From a resolved address to a connection, TLS included, and for the name before that.
+    /// For the name. Never of the guest's choice: a name that is not resolved is not checked.
+    pub resolve: Duration,
+    /// From a resolved address to a connection, TLS included.
     pub connect: Duration,
     /// From the request to the header of the response.
     pub first_byte: Duration,
@@ -103,8 +111,12 @@ pub struct Bounds {
 pub enum Failure {
     /// The name could not be resolved in time.
     ResolveTimeout,
-    /// The name has no address.
+    /// There is no such name, or it has no address.
     Unresolved,
+    /// It could not be found out whether the name has an address.
+    ResolveFailed,
+    /// The name has more addresses than are looked at.
+    TooManyAddresses,
     /// One of its addresses is of a kind that was not granted.
     Prohibited,
     /// No address accepted a connection.
@@ -131,7 +143,7 @@ pub enum Failure {
     Incomplete,
     /// Either side did not keep to HTTP.
     Protocol,
-    /// The host is stopping.
+    /// The host is stopping, or the call is over that it was for.
     Stopped,
 }
 
@@ -140,6 +152,8 @@ impl fmt::Display for Failure {
         f.write_str(match self {
             Self::ResolveTimeout => "its name was not resolved in time",
             Self::Unresolved => "its name has no address",
+            Self::ResolveFailed => "its name cannot be resolved at the moment",
+            Self::TooManyAddresses => "its name leads to too many addresses",
             Self::Prohibited => "its name leads to an address that is not granted",
             Self::Refused => "no connection was accepted",
             Self::ConnectTimeout => "no connection was made in time",
@@ -153,7 +167,7 @@ impl fmt::Display for Failure {
             Self::ResponseTooLarge(most) => return write!(f, "the response's body is longer than {most} bytes"),
             Self::Incomplete => "the connection ended before the response",
             Self::Protocol => "it is not HTTP",
-            Self::Stopped => "the host is stopping",
+            Self::Stopped => "it was stopped",
         })
     }
 }

@@ -6,6 +6,7 @@
 
 mod folder;
 mod memory;
+mod owned;
 mod sqlite;
 #[cfg(test)]
 mod tests;
@@ -14,8 +15,10 @@ use crate::config::storage::{Kind, StorageConfig};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 pub use memory::Memory;
+use owned::Owned;
 pub use sqlite::Sqlite;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -152,8 +155,15 @@ impl From<Failed> for CommitError {
 /// Keeps spaces. A commit that was answered with Ok is there for good, as far as the kind of storage promises. Dropping the
 /// future of a commit before it was carried out withdraws it.
 pub trait Backend: Send + Sync + 'static {
-    /// The records of some keys, as they were at one moment.
-    fn get(&self, space: Space, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<Record>>, Failed>>;
+    /// The records of some keys, as they were at one moment. None where their values have more bytes than that in all; no more of them
+    /// is read then than it takes to know.
+    fn get_within(&self, space: Space, keys: Vec<String>, bytes_max: usize) -> BoxFuture<'_, Result<Option<Vec<Option<Record>>>, Failed>>;
+
+    /// The same, however large they are: for keys of which that is known.
+    fn get(&self, space: Space, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<Record>>, Failed>> {
+        let found = self.get_within(space, keys, usize::MAX);
+        Box::pin(async move { found.await.map(Option::unwrap_or_default) })
+    }
 
     /// Keys after one, or from the first, at most `len`.
     fn keys(&self, space: Space, after: Option<String>, len: usize) -> BoxFuture<'_, Result<Page, Failed>>;
@@ -184,13 +194,16 @@ pub struct Storage(Arc<Lazy>);
 
 struct Lazy {
     config: StorageConfig,
+    /// Whose the realms are.
+    owner: String,
     opened: OnceCell<Box<dyn Backend>>,
 }
 
 impl Storage {
-    /// The storage that the configuration describes.
-    pub fn new(config: &StorageConfig) -> Self {
-        Self(Arc::new(Lazy { config: config.clone(), opened: OnceCell::new() }))
+    /// The storage that the configuration describes, which is of that folder. Realms in it are its own: those of other
+    /// configurations in the same file cannot be named.
+    pub fn new(config: &StorageConfig, home: Option<&Path>) -> Self {
+        Self(Arc::new(Lazy { config: config.clone(), owner: config.owner(home), opened: OnceCell::new() }))
     }
 
     /// A storage that ends with the process.
@@ -198,23 +211,24 @@ impl Storage {
         Self::of(Box::new(Memory::default()))
     }
 
-    /// A storage that is open.
+    /// A storage that is open, as it is.
     pub fn of(backend: Box<dyn Backend>) -> Self {
-        let config = StorageConfig { kind: Kind::Memory, path: None };
-        Self(Arc::new(Lazy { config, opened: OnceCell::new_with(Some(backend)) }))
+        let config = StorageConfig { kind: Kind::Memory, ..StorageConfig::default() };
+        Self(Arc::new(Lazy { owner: config.owner(None), config, opened: OnceCell::new_with(Some(backend)) }))
     }
 
     /// The storage itself, opened now if it is the first time. The error is one sentence with a remedy.
     pub async fn open(&self) -> Result<&dyn Backend, Failed> {
-        let Lazy { config, opened } = &*self.0;
+        let Lazy { config, owner, opened } = &*self.0;
         let opened = opened.get_or_try_init(|| async {
-            match config.kind {
-                Kind::Memory => Ok(Box::new(Memory::default()) as Box<dyn Backend>),
+            let whole: Box<dyn Backend> = match config.kind {
+                Kind::Memory => Box::new(Memory::default()),
                 Kind::Sqlite => {
                     let path = config.file().map_err(|error| Failed(format!("{error:#}")))?;
-                    Ok(Box::new(Sqlite::open(&path).await?) as Box<dyn Backend>)
+                    Box::new(Sqlite::open(&path).await?)
                 }
-            }
+            };
+            Ok(Box::new(Owned { whole, owner: owner.clone() }) as Box<dyn Backend>)
         });
         Ok(&**opened.await?)
     }

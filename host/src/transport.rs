@@ -33,8 +33,8 @@ trait Service: Send + Sync + 'static {
 
     /// Who sends a request with these headers; refused, if it says so and is not, or must say so and does not.
     ///
-    /// Where nobody has to say it, the caller is whoever sits at this machine if the server listens for those alone
-    /// (`local`), and nobody in particular otherwise.
+    /// Where nobody has to say it, the caller is whoever sits at this machine if the request comes from there (`local`), and
+    /// nobody in particular otherwise.
     fn identify(&self, headers: &HeaderMap, local: bool) -> Result<Identity, HttpRefusal>;
 
     /// Held by whatever carries a session, for as long as there is one.
@@ -73,7 +73,7 @@ impl Service for Shared {
     fn identify(&self, headers: &HeaderMap, local: bool) -> Result<Identity, HttpRefusal> {
         match &self.auth {
             Some(auth) => auth.identify(headers).map_err(HttpRefusal::from),
-            None => Ok(if local { identity::local() } else { Identity::default() }),
+            None => Ok(identity::unproven(local)),
         }
     }
 

@@ -189,3 +189,17 @@ fn a_guest_whose_language_is_missing_is_skipped_and_the_rest_served() {
     // Names are prefixed although one guest is left: installing Go later must not rename its tools.
     assert!(text(&output.stdout).contains("\"here_word_count\""), "{}", text(&output.stdout));
 }
+
+#[test]
+fn every_configuration_in_the_readme_is_one() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let blocks: Vec<&str> = readme.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() > 5);
+    for block in blocks.into_iter().filter(|block| !block.contains("[package.metadata")) {
+        // Hashes and keys are left out of the text, and cannot be made up.
+        let text = block.replace("sha256:…", &format!("sha256:{}", "ab".repeat(32)));
+        if let Err(error) = guesthouse::config::Config::parse(&text) {
+            panic!("{error:#} in\n{block}");
+        }
+    }
+}

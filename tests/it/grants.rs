@@ -2,7 +2,7 @@
 
 use crate::support::{PROGRAM, component};
 use guesthouse::policy::Declaration;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use wasm_encoder::{
@@ -224,4 +224,30 @@ fn nothing_is_added_without_a_yes() {
     std::fs::write(at.join("bad.toml"), "[servr]\n").unwrap();
     refused(at, &["add", "caller.wasm", "--config", "bad.toml", "--yes"], &["servr"]);
     assert_eq!(std::fs::read_to_string(at.join("bad.toml")).unwrap(), "[servr]\n");
+}
+
+#[test]
+fn what_becomes_of_the_file_while_a_person_is_asked_is_not_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    guest(at, "notes.wasm", &[], Some(WANTS));
+    let file = at.join("guesthouse.toml");
+    std::fs::write(&file, "[guest.old.grants]\nstate = true\n").unwrap();
+    for (meanwhile, added) in [("# taken back\n", true), ("[guest.notes.grants]\nstate = false\n", false)] {
+        let mut add = program(at).args(["add", "notes.wasm"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = add.stderr.take().unwrap();
+        let mut said = Vec::new();
+        while !said.ends_with(b"[y/N] ") {
+            let mut byte = [0];
+            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "{}", text(&said));
+            said.push(byte[0]);
+        }
+        std::fs::write(&file, meanwhile).unwrap();
+        add.stdin.take().unwrap().write_all(b"y\n").unwrap();
+        stderr.read_to_end(&mut said).unwrap();
+        assert_eq!(add.wait().unwrap().success(), added, "{}", text(&said));
+        let now = std::fs::read_to_string(&file).unwrap();
+        assert!(now.starts_with(meanwhile) && now.contains("file = \"notes.wasm\"") == added, "{now}");
+        std::fs::write(&file, "").unwrap();
+    }
 }

@@ -78,6 +78,10 @@ async fn what_cannot_work_keeps_the_host_from_starting() {
             "http = [\"https://a.example\"]\n[guest.outgoing.secrets]\n\"https://a.example\" = { header = \"x\", env = \"GUESTHOUSE_TEST_UNSET\" }",
             ["guest `outgoing`", "https://a.example", "GUESTHOUSE_TEST_UNSET"],
         ),
+        (
+            "[guest.outgoing.secrets]\n\"https://a.example\" = { header = \"x\", file = \"key\" }",
+            ["guest `outgoing`", "https://a.example", "no grant"],
+        ),
         ("http = [\"https://a.example\"]\n[http]\nca = \"nowhere.pem\"", ["http.ca", "nowhere.pem", "cannot read"]),
     ];
     for (text, parts) in cases {

@@ -111,6 +111,48 @@ async fn tasks_states_and_cursors_are_their_owners_alone() {
     }
 }
 
+/// Names that would be one, were they only put together.
+#[tokio::test]
+async fn no_principal_has_a_name_that_leads_to_the_state_of_another() {
+    let people = [
+        ("a", None),
+        ("a", Some("-")),
+        ("a", Some("+")),
+        ("b/a", None),
+        ("a", Some("b")),
+        ("c/a", Some("b")),
+        ("a", Some("b/c")),
+        ("a%2Fb", None),
+        ("a/b", None),
+        ("../guest", None),
+        ("A", None),
+        ("a ", None),
+        ("local", None),
+        ("ä", None),
+        ("a\u{308}", None),
+    ];
+    let tokens: Vec<String> = people
+        .iter()
+        .enumerate()
+        .map(|(token, (principal, tenant))| {
+            let tenant = tenant.map(|tenant| format!(", tenant = {tenant:?}")).unwrap_or_default();
+            let hash = TokenHash::of(&format!("token-{token}"));
+            format!("{{ name = \"t{token}\", hash = \"{hash}\", principal = \"{}\"{tenant} }}", principal)
+        })
+        .collect();
+    let config = Config::parse(&format!("[auth]\nkind = \"tokens\"\ntokens = [{}]", tokens.join(", "))).unwrap();
+    let mut guest = source("tests/guests/state");
+    guest.config.grants.state = Some(true);
+    let (_host, address) = serve(vec![guest], crate::support::in_memory(config)).await;
+    let count = json!({ "steps": [{ "bucket": "principal", "do": "count", "key": "n" }] });
+    for round in 1..=2 {
+        for (token, person) in people.iter().enumerate() {
+            let answer = call(address, &format!("token-{token}"), "run", count.clone()).await;
+            assert_eq!(answer["result"]["content"][0]["text"], format!("[{round}]"), "{person:?}: {answer}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn one_principal_does_not_take_all_places_of_a_guest() {
     let mut guest = source(HOSTILE);

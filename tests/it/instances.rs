@@ -156,7 +156,7 @@ async fn a_conflict_on_a_kept_instance_is_told_and_loses_nothing() {
     let mut guest = source("tests/guests/state");
     guest.config.instance = InstancePolicy::Session;
     guest.config.grants.state = Some(true);
-    let config = Config { storage: StorageConfig { kind: Kind::Memory, path: None }, ..Config::default() };
+    let config = Config { storage: StorageConfig { kind: Kind::Memory, ..StorageConfig::default() }, ..Config::default() };
     let host = Host::start(config, vec![guest]).await.unwrap();
     let count = json!({ "name": "run", "arguments": { "steps": [{ "bucket": "guest", "do": "count", "key": "n" }], "end": "ok" } });
     let mut sessions = Vec::new();

@@ -125,7 +125,7 @@ async fn only_the_tools_that_the_operator_names_are_served() {
     let client = host.connect(None).unwrap();
     let listed = client.request("tools/list", json!({})).await.unwrap();
     let names: Vec<&str> = listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["echo", "log-flood", "log-long"]);
+    assert_eq!(names, ["echo", "log-flood", "log-long", "log-long-name"]);
     let refused = client.request("tools/call", json!({ "name": "panic", "arguments": {} })).await.unwrap();
     assert_eq!(refused["error"]["code"], -32602);
 }

@@ -22,11 +22,11 @@ fn granted() -> GuestSource {
 }
 
 fn in_memory() -> Config {
-    Config { storage: StorageConfig { kind: Kind::Memory, path: None }, ..Config::default() }
+    Config { storage: StorageConfig { kind: Kind::Memory, ..StorageConfig::default() }, ..Config::default() }
 }
 
 fn in_file(path: &Path) -> Config {
-    Config { storage: StorageConfig { kind: Kind::Sqlite, path: Some(path.to_owned()) }, ..Config::default() }
+    Config { storage: StorageConfig { path: Some(path.to_owned()), ..StorageConfig::default() }, ..Config::default() }
 }
 
 async fn host(config: Config, guest: GuestSource) -> Host {

@@ -24,7 +24,8 @@ pub fn config() -> guesthouse::config::Config {
 
 /// The same with other settings.
 pub fn in_memory(config: guesthouse::config::Config) -> guesthouse::config::Config {
-    let storage = guesthouse::config::storage::StorageConfig { kind: guesthouse::config::storage::Kind::Memory, path: None };
+    use guesthouse::config::storage::{Kind, StorageConfig};
+    let storage = StorageConfig { kind: Kind::Memory, ..StorageConfig::default() };
     guesthouse::config::Config { storage, ..config }
 }
 

@@ -152,9 +152,11 @@ impl Peer {
         &self.config
     }
 
-    /// Replaces the configuration from the next message on, after the served guests changed.
+    /// Replaces the configuration from the next message on, after the served guests changed. Which eras the connection speaks was
+    /// settled when it was opened, and stays.
     pub fn reconfigure(&mut self, config: Arc<PeerConfig>) {
-        self.config = config;
+        let mode = self.config.mode;
+        self.config = if config.mode == mode { config } else { Arc::new(PeerConfig { mode, ..PeerConfig::clone(&config) }) };
     }
 
     fn message(&mut self, message: Message<'_>, place: Option<Place>, effects: &mut Vec<Effect>) {

@@ -94,12 +94,22 @@ impl OwnSocket {
             Ok(_) => std::fs::remove_file(path).with_context(|| format!("cannot replace the old admin socket {shown}"))?,
             Err(_) => {}
         }
-        let listener = UnixListener::bind(path).with_context(|| format!("cannot open the admin socket {shown}"))?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))
-            .with_context(|| format!("cannot keep others from the admin socket {shown}"))?;
+        let listener = bind_in_private(path).with_context(|| format!("cannot open the admin socket {shown}"))?;
         let made = std::fs::symlink_metadata(path).map(|made| (made.dev(), made.ino())).with_context(|| format!("cannot read {shown}"))?;
         Ok(OwnSocket { listener, path: path.to_owned(), made })
     }
+}
+
+/// Opens a socket at the path that was this user's alone from the beginning: whatever the process leaves to others by default,
+/// it is made in a folder that nobody else can enter, and moved from there once its own mode is set.
+fn bind_in_private(path: &Path) -> std::io::Result<UnixListener> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let private = tempfile::Builder::new().prefix(".").permissions(std::fs::Permissions::from_mode(0o700)).tempdir_in(folder)?;
+    let inside = private.path().join("s");
+    let listener = UnixListener::bind(&inside)?;
+    std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(SOCKET_MODE))?;
+    std::fs::rename(&inside, path)?;
+    Ok(listener)
 }
 
 impl Drop for OwnSocket {
@@ -164,6 +174,7 @@ mod tests {
         let socket = OwnSocket::bind(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, SOCKET_MODE);
         assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing else is left");
         let said = OwnSocket::bind(&path).err().map(|error| format!("{error:#}")).unwrap();
         assert!(said.contains("another host answers"), "{said}");
         drop(socket);

@@ -1,37 +1,74 @@
 //! The audit trail as lines of JSON, in a file or on standard error, written by a thread of its own.
 
-use super::{Event, Sink, What};
+use super::{Event, Sink};
 use crate::guest::clean;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use guesthouse_protocol::model::tasks::iso_8601;
 use serde_json::json;
-use std::fs::OpenOptions;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Lines that wait to be written. Beyond, events are counted and dropped: a slow disk must not hold calls up.
-const QUEUE_LEN: usize = 4_096;
+/// Lines of one guest that wait to be written. Beyond, its events are counted and dropped: a slow disk must not hold calls up, and
+/// a guest that is busy must not push out what is to be said of the others.
+const GUEST_QUEUE_LEN: usize = 1_024;
 /// Longest value of an event that is written; the rest is cut.
 const VALUE_BYTES_MAX: usize = 1 << 10;
+/// Permission bits of a file that let others than the owner in.
+const OTHERS_MODE: u32 = 0o077;
 
 /// Writes events down. Dropping it writes what waits.
 pub struct Journal {
-    lines: Option<SyncSender<String>>,
-    dropped: Arc<AtomicU64>,
+    queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// What waits to be written.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Told when there is something to write, or nothing more will come.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lines: VecDeque<String>,
+    /// How many of them are of each guest.
+    by_guest: HashMap<String, usize>,
+    /// Lines of each guest that found no room.
+    dropped: BTreeMap<String, u64>,
+    over: bool,
+}
+
+impl Queue {
+    /// No code panics while it holds the lock; were it ever to, the state would still be whole.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that waits, as soon as something does. It is the last, if it says so.
+    fn take(&self) -> Waiting {
+        let mut waiting = self.lock();
+        while waiting.lines.is_empty() && waiting.dropped.is_empty() && !waiting.over {
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let over = waiting.over;
+        std::mem::replace(&mut *waiting, Waiting { over, ..Waiting::default() })
+    }
+}
+
 impl Journal {
-    /// A journal that is added to the end of a file, which only this user can read.
+    /// A journal that is added to the end of a file. One that others than this user can read or write is refused.
     pub fn open(file: &Path) -> Result<Journal> {
         let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
         let opened = opened.with_context(|| format!("cannot open the audit file `{}`", file.display()))?;
+        check(&opened, file)?;
         Journal::to(opened)
     }
 
@@ -41,30 +78,52 @@ impl Journal {
     }
 
     fn to(out: impl Write + Send + 'static) -> Result<Journal> {
-        let (lines, queue) = sync_channel(QUEUE_LEN);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let counted = dropped.clone();
-        let thread = std::thread::Builder::new().name("audit".into()).spawn(move || write(&queue, out, &counted));
+        let queue = Arc::new(Queue::default());
+        let written = queue.clone();
+        let thread = std::thread::Builder::new().name("audit".into()).spawn(move || write(&written, out));
         let thread = thread.context("cannot start the thread of the audit trail")?;
-        Ok(Journal { lines: Some(lines), dropped, thread: Mutex::new(Some(thread)) })
+        Ok(Journal { queue, thread: Mutex::new(Some(thread)) })
     }
+}
+
+/// Refuses a file that was there before, and is not this user's alone.
+fn check(opened: &File, file: &Path) -> Result<()> {
+    let shown = file.display();
+    let found = opened.metadata().with_context(|| format!("cannot look at the audit file `{shown}`"))?;
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own {
+        bail!(
+            "the audit file `{shown}` belongs to user {}, not to this process's user {own}; name a file of your own with `audit` in [admin]",
+            found.uid()
+        );
+    }
+    if found.mode() & OTHERS_MODE != 0 {
+        bail!("the audit file `{shown}` is open to other users (mode {:03o}); run `chmod 600` on it", found.mode() & 0o777);
+    }
+    Ok(())
 }
 
 impl Sink for Journal {
     fn record(&self, event: &Event<'_>) {
-        let Some(lines) = &self.lines else { return };
-        match lines.try_send(line(event, now_ms())) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-            }
+        let line = line(event, now_ms());
+        let mut waiting = self.queue.lock();
+        let of_guest = waiting.by_guest.entry(event.guest.to_owned()).or_default();
+        if *of_guest < GUEST_QUEUE_LEN {
+            *of_guest = of_guest.saturating_add(1);
+            waiting.lines.push_back(line);
+        } else {
+            let dropped = waiting.dropped.entry(event.guest.to_owned()).or_default();
+            *dropped = dropped.saturating_add(1);
         }
+        drop(waiting);
+        self.queue.changed.notify_one();
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        self.lines = None;
+        self.queue.lock().over = true;
+        self.queue.changed.notify_one();
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A panic of it has nothing to tell here.
@@ -92,19 +151,14 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Writes lines until nobody can send any more; everything that waits goes out in one write.
-fn write(queue: &Receiver<String>, mut out: impl Write, dropped: &AtomicU64) {
+/// Writes lines until no more will come; everything that waits goes out in one write.
+fn write(queue: &Queue, mut out: impl Write) {
     let mut failed = false;
     loop {
-        let next = queue.recv();
-        let over = next.is_err();
-        let mut text = next.unwrap_or_default();
-        for next in queue.try_iter() {
-            text.push_str(&next);
-        }
-        let missed = dropped.swap(0, Ordering::Relaxed);
-        if missed > 0 {
-            let note = json!({ "time": iso_8601(now_ms()), "event": "dropped", "count": missed });
+        let Waiting { lines, dropped, over, .. } = queue.take();
+        let mut text: String = lines.into_iter().collect();
+        for (guest, count) in dropped {
+            let note = json!({ "time": iso_8601(now_ms()), "event": "dropped", "guest": guest, "count": count });
             text.push_str(&format!("{note}\n"));
         }
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -120,27 +174,19 @@ fn write(queue: &Receiver<String>, mut out: impl Write, dropped: &AtomicU64) {
     }
 }
 
-/// Refusals, said in the host's log, too: an author who wonders why something does not work looks there.
-pub struct Refusals;
-
-impl Sink for Refusals {
-    fn record(&self, event: &Event<'_>) {
-        if event.what == What::Refused {
-            let (subject, value) = (clean(event.subject, VALUE_BYTES_MAX), clean(event.value, VALUE_BYTES_MAX));
-            tracing::warn!(guest = event.guest, "refused: {subject} {value}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Audit;
+    use crate::audit::{Audit, What};
     use serde_json::Value;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn event(value: &str) -> Event<'_> {
-        Event { what: What::Refused, guest: "forge", subject: "http", value, principal: Some("alice") }
+        event_of("forge", value)
+    }
+
+    fn event_of<'a>(guest: &'a str, value: &'a str) -> Event<'a> {
+        Event { what: What::Refused, guest, subject: "http", value, principal: Some("alice") }
     }
 
     #[test]
@@ -183,21 +229,37 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn what_finds_no_room_is_counted_and_pushes_out_nothing_of_other_guests() {
         let (go, stuck) = std::sync::mpsc::channel();
         let written = Arc::new(Mutex::new(Vec::new()));
         let journal = Journal::to(Stuck(stuck, written.clone())).unwrap();
-        let sent = 3 * QUEUE_LEN;
+        // The writer may take what waits once before it stands still.
+        let sent = 3 * GUEST_QUEUE_LEN;
         for _ in 0..sent {
             journal.record(&event("a"));
         }
+        journal.record(&event_of("notes", "b"));
         drop(go);
         drop(journal);
         let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let dropped: u64 = lines.iter().filter(|line| line["event"] == "dropped").map(|line| line["count"].as_u64().unwrap()).sum();
-        let kept = lines.iter().filter(|line| line["event"] == "refused").count();
-        assert_eq!(kept as u64 + dropped, sent as u64);
+        let of =
+            |event: &str, guest: &str| lines.iter().filter(|line| line["event"] == event && line["guest"] == guest).collect::<Vec<_>>();
+        let dropped: u64 = of("dropped", "forge").iter().map(|line| line["count"].as_u64().unwrap()).sum();
+        assert_eq!(of("refused", "forge").len() as u64 + dropped, sent as u64);
         assert!(dropped > 0);
+        assert_eq!((of("refused", "notes").len(), of("dropped", "notes").len()), (1, 0));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused_with_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.jsonl");
+        std::fs::write(&file, "").unwrap();
+        for (mode, refused) in [(0o644, true), (0o620, true), (0o600, false)] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            let error = Journal::open(&file).err().map(|error| error.to_string());
+            assert_eq!(error.as_ref().is_some_and(|error| error.contains("chmod 600")), refused, "{mode:o}: {error:?}");
+        }
     }
 }

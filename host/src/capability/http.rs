@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use wasmtime::component::Linker;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use crate::audit::{Audit, Event, What};
 use crate::guest::{CallLimits, State};
-use crate::network::{Bounds, Exchange, Failure, Network};
+use crate::network::{ADDRESSES_MAX, Bounds, Exchange, Failure, Network};
 use crate::policy::http::{Allowed, Ask, Patterns};
 use crate::policy::origin::Origin;
 
@@ -80,12 +81,15 @@ pub(crate) struct Outgoing {
     /// Whether it was noted that there are none left.
     noted_end: bool,
     went_out: bool,
+    /// Cancelled at the end of the running call.
+    ended: CancellationToken,
 }
 
 impl Outgoing {
     pub(crate) fn new(guest: &str, http: Option<&Arc<Http>>, audit: &Audit, limits: &CallLimits) -> Outgoing {
         let notes = Notes { guest: guest.into(), principal: None, audit: audit.clone() };
-        Outgoing { http: http.cloned(), limits: limits.clone(), notes, left: limits.requests, noted_end: false, went_out: false }
+        let (http, limits, left) = (http.cloned(), limits.clone(), limits.requests);
+        Outgoing { http, limits, notes, left, noted_end: false, went_out: false, ended: CancellationToken::new() }
     }
 
     /// Says for whom the guest works now.
@@ -93,8 +97,10 @@ impl Outgoing {
         self.notes.principal = principal;
     }
 
-    /// The call is over; another one in the same store has requests of its own.
+    /// The call is over, and so are its requests, whatever the guest still holds of them; another one in the same store has
+    /// requests of its own.
     pub(crate) fn end_call(&mut self) {
+        std::mem::take(&mut self.ended).cancel();
         self.left = self.limits.requests;
         self.noted_end = false;
         self.went_out = false;
@@ -156,13 +162,20 @@ impl Outgoing {
     ) -> Begun {
         let bounds = bounds(&self.limits, options);
         let (origin, notes, granted) = (ask.origin.clone(), self.notes.clone(), Arc::clone(&http));
-        let check = Arc::new(move |address: IpAddr| {
-            granted.patterns.allows_address(&ask, address).inspect_err(|what| {
-                notes.record(What::Refused, &seen.because(&format!("{address} is {what}, and not granted")));
-            })
+        let check = Arc::new(move |addresses: &[IpAddr]| {
+            let refuse = |why: &str, failure| {
+                notes.record(What::Refused, &seen.because(why));
+                Err(failure)
+            };
+            if addresses.len() > ADDRESSES_MAX {
+                return refuse(&format!("it leads to more than {ADDRESSES_MAX} addresses"), Failure::TooManyAddresses);
+            }
+            let refused =
+                addresses.iter().find_map(|address| granted.patterns.allows_address(&ask, *address).err().map(|what| (address, what)));
+            refused.map_or(Ok(()), |(address, what)| refuse(&format!("{address} is {what}, and not granted"), Failure::Prohibited))
         });
         let (unresolved, permits) = (allowed == Allowed::Exactly, Arc::clone(&http.permits));
-        http.network.send(Exchange { request, origin, check, unresolved, bounds, permits })
+        http.network.send(Exchange { request, origin, check, unresolved, bounds, permits, ended: self.ended.clone() })
     }
 }
 
@@ -189,6 +202,7 @@ fn bounds(limits: &CallLimits, options: Option<RequestOptions>) -> Bounds {
     let total = Duration::from_millis(limits.request_wall_ms);
     let less = |wish: Option<Duration>, most: Duration| wish.map_or(most, |wish| wish.min(most));
     Bounds {
+        resolve: Duration::from_millis(limits.request_connect_ms),
         connect: less(options.connect_timeout, Duration::from_millis(limits.request_connect_ms)),
         first_byte: less(options.first_byte_timeout, total),
         between_bytes: less(options.between_bytes_timeout, total),
@@ -280,8 +294,8 @@ type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 fn error(failure: Failure) -> Error {
     match failure {
         Failure::ResolveTimeout => Error::DnsTimeout,
-        Failure::Unresolved => Error::DnsError { rcode: None, info_code: None },
-        Failure::Prohibited => Error::DestinationIpProhibited,
+        Failure::Unresolved | Failure::ResolveFailed => Error::DnsError { rcode: None, info_code: None },
+        Failure::TooManyAddresses | Failure::Prohibited => Error::DestinationIpProhibited,
         Failure::Refused => Error::ConnectionRefused,
         Failure::ConnectTimeout => Error::ConnectionTimeout,
         Failure::Certificate => Error::TlsCertificateError,

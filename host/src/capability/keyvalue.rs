@@ -7,6 +7,7 @@
 //! bucket of whoever calls then.
 
 mod names;
+mod reads;
 mod sessions;
 mod tx;
 
@@ -21,6 +22,7 @@ use crate::storage::{Backend, Failed, Quota, Space, Storage};
 pub use names::realm;
 use names::{GUEST, principal_space, session_space};
 pub(crate) use names::{forget_departed, owner};
+pub use reads::Reads;
 pub use sessions::Sessions;
 pub(crate) use tx::Tx;
 pub use tx::{KEY_BYTES_MAX, KEYS_MAX};
@@ -36,6 +38,8 @@ pub struct Shelf {
     pub value_bytes: usize,
     /// The sessions that have something there.
     pub sessions: Sessions,
+    /// How much of the storage's time its calls may take at once.
+    pub reads: Reads,
 }
 
 impl std::fmt::Debug for Shelf {
@@ -99,6 +103,21 @@ impl Bucket {
     }
 }
 
+/// What was noted of the buckets that a call opened.
+#[derive(Default)]
+pub(crate) struct Opens(Vec<(What, Option<Bucket>)>);
+
+impl Opens {
+    /// Whether this is another one than those before. There are few different ones.
+    fn is_first(&mut self, what: What, bucket: Option<Bucket>) -> bool {
+        let first = !self.0.contains(&(what, bucket));
+        if first {
+            self.0.push((what, bucket));
+        }
+        first
+    }
+}
+
 struct View<'a>(&'a mut State);
 
 struct HasView;
@@ -131,13 +150,12 @@ impl View<'_> {
         Ok(Space { realm, name })
     }
 
-    /// Notes what the call used or was refused, once each: a guest that opens a bucket a million times is no flood in the trail.
-    fn note(&mut self, what: What, value: &'static str) {
-        let noted = &mut self.0.state_noted;
-        if noted.contains(&(what, value)) {
+    /// Notes how an `open` ended, once in each call: a guest can open as often as it likes.
+    fn note(&mut self, what: What, bucket: Option<Bucket>) {
+        if !self.0.opens.is_first(what, bucket) {
             return;
         }
-        noted.push((what, value));
+        let value = bucket.map_or("(unknown bucket)", Bucket::as_str);
         let principal = self.0.callback_context().and_then(|context| context.identity().principal);
         let guest = &self.0.guest;
         guest.room.audit.record(&Event { what, guest: &guest.name, subject: "state", value, principal: principal.as_deref() });
@@ -185,10 +203,9 @@ impl store::Host for View<'_> {
             // Who was granted nothing learns nothing.
             None => Err(Refused::AccessDenied),
         };
-        let value = found.map_or("(unknown bucket)", Bucket::as_str);
         match &opened {
-            Ok(_) => self.note(What::Granted, value),
-            Err(Refused::AccessDenied) => self.note(What::Refused, value),
+            Ok(_) => self.note(What::Granted, found),
+            Err(Refused::AccessDenied) => self.note(What::Refused, found),
             Err(Refused::NoSuchStore | Refused::Other(_) | Refused::Failed(_)) => {}
         }
         let opened = opened.and_then(|bucket| Ok(WasiView::ctx(self.0).table.push(bucket)?));
@@ -301,6 +318,16 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_way_that_opening_ends_is_noted_once_in_a_call() {
+        let mut opens = Opens::default();
+        let ends = [(What::Granted, Some(Bucket::Guest)), (What::Refused, Some(Bucket::Guest)), (What::Refused, None)];
+        for (what, bucket) in ends {
+            assert!(opens.is_first(what, bucket));
+        }
+        assert!(!ends.into_iter().any(|(what, bucket)| opens.is_first(what, bucket)));
+    }
 
     #[test]
     fn there_are_three_buckets() {

@@ -36,27 +36,39 @@ pub(super) struct Add {
 
 impl Add {
     pub(super) fn run(self) -> Result<ExitCode> {
+        self.add(confirmed)
+    }
+
+    fn add(&self, confirmed: impl FnOnce() -> Result<bool>) -> Result<ExitCode> {
         let manifest = Manifest::read(&read_component(&self.file)?).map_err(|unfit| anyhow!("`{}` {unfit}", self.file.display()))?;
         let name = self.guest_name()?;
-        let (text, config) = edit::read(&self.config)?;
-        if config.guest.contains_key(&name) {
-            bail!(
-                "`{}` has a guest called `{name}` already; choose another with --name, or take it out by `guesthouse remove {name}`",
-                self.config.display()
-            );
-        }
+        self.text_without(&name)?;
         let component = path_from(&self.config, &self.file)?;
         let (wants, http_unsaid) = wanted(&manifest);
         show(&name, &manifest, &wants, http_unsaid);
         if !self.yes && !confirmed()? {
             bail!("`{name}` was not added");
         }
+        // Read again: while the person was asked, the file may have changed.
+        let text = self.text_without(&name)?;
         edit::write(&self.config, &edit::with_guest(&text, &name, &edit::guest_table(&name, &component, &wants, http_unsaid))?)?;
         tell(&format!("added [guest.{name}] to {}", self.config.display()));
         if http_unsaid || !wants.dirs.is_empty() {
             tell(&format!("not granted yet is what only you can name: fill in the commented lines of [guest.{name}.grants]"));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The text of the configuration, which has no guest of that name.
+    fn text_without(&self, name: &str) -> Result<String> {
+        let (text, config) = edit::read(&self.config)?;
+        if config.guest.contains_key(name) {
+            bail!(
+                "`{}` has a guest called `{name}` already; choose another with --name, or take it out by `guesthouse remove {name}`",
+                self.config.display()
+            );
+        }
+        Ok(text)
     }
 
     fn guest_name(&self) -> Result<String> {

@@ -8,6 +8,7 @@ use super::grants::GrantFlags;
 use super::print;
 use super::run::{configured, single};
 use crate::config::GuestConfig;
+use crate::config::admin::AdminConfig;
 use crate::guest::{Exports, Manifest, read_component};
 use crate::host::Host;
 use crate::policy::{self, Declaration, Row};
@@ -48,7 +49,9 @@ impl Inspect {
         }
         of_grants(&mut report, &name, &manifest, &settings, &rows);
         if !self.only_static && report.get("refused").is_none() {
-            let (config, guest) = single(&self.file, GrantFlags::default())?;
+            let (mut config, guest) = single(&self.file, GrantFlags::default())?;
+            // Looking at a component is no event of the operator's host.
+            config.admin = AdminConfig::default();
             let host = Host::start(config, vec![guest]).await?;
             host.each_guest(|guest| of_guest(&mut report, guest));
         }

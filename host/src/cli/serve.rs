@@ -11,6 +11,13 @@ use clap::Args;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the end may take before a person is told what it waits for.
+const QUIET_END: Duration = Duration::from_millis(500);
+/// Exit code of a process that was stopped twice, as shells have it for Ctrl-C.
+const STOPPED_AT_ONCE: i32 = 130;
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
@@ -130,7 +137,8 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Resolves when the process is asked to stop: Ctrl-C or a termination signal.
+/// Resolves when the process is asked to stop: Ctrl-C or a termination signal. Calls in flight then have their time, unless it
+/// is asked a second time.
 pub(super) fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
@@ -140,5 +148,14 @@ pub(super) fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static>
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
+        tokio::spawn(async move {
+            let noted = timeout(QUIET_END, interrupt.recv()).await;
+            if noted.is_err() {
+                tell("Waiting for calls in flight; press Ctrl-C once more to stop at once");
+                interrupt.recv().await;
+            }
+            tell("Stopped at once");
+            std::process::exit(STOPPED_AT_ONCE);
+        });
     })
 }

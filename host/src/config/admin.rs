@@ -95,6 +95,9 @@ impl AdminConfig {
         if self.token_hash.is_some() && self.token_hash().is_none() {
             bail!("`admin.token_hash` must be `{HASH_PREFIX}` and 64 hexadecimal digits, as `guesthouse token` prints them");
         }
+        if self.listen.is_none() && self.token_hash.is_some() {
+            bail!("`admin.token_hash` is of no use without `admin.listen`, the address on which whoever has the token is answered");
+        }
         if self.listen.is_some() && self.token_hash.is_none() {
             bail!("`admin.listen` needs `admin.token_hash`: on TCP only whoever has a token is answered; `guesthouse token` makes one");
         }
@@ -140,6 +143,7 @@ mod tests {
             ("[admin]\nlisten = \"127.0.0.1:1\"".to_owned(), Some("admin.token_hash")),
             ("[admin]\ntoken_hash = \"sha256:c0ffee\"".to_owned(), Some("64 hexadecimal digits")),
             (format!("[admin]\ntoken_hash = \"sha256:+{}\"", &right[1..]), Some("64 hexadecimal digits")),
+            (format!("[admin]\ntoken_hash = \"sha256:{right}\""), Some("without `admin.listen`")),
             (format!("[admin]\nlisten = \"127.0.0.1:1\"\ntoken_hash = \"sha256:{right}\""), None),
         ] {
             let said = Config::parse(&text).err().map(|error| format!("{error:#}"));

@@ -100,8 +100,8 @@ pub fn write(file: &Path, text: &str) -> Result<()> {
     replace().with_context(|| format!("cannot write the configuration `{}`", file.display()))
 }
 
-/// A new file can hold keys later, so it is its owner's alone to write, and no other user's to read.
-const MODE_OF_NEW: u32 = 0o640;
+/// A new file can hold keys later, so it is its owner's alone.
+const MODE_OF_NEW: u32 = 0o600;
 
 #[cfg(test)]
 mod tests {
@@ -164,7 +164,9 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&real).unwrap(), "new");
         assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o604);
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
-        write(&folder.path().join("fresh.toml"), "x").unwrap();
+        let fresh = folder.path().join("fresh.toml");
+        write(&fresh, "x").unwrap();
+        assert_eq!(std::fs::metadata(&fresh).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no other file is left");
     }
 }

@@ -138,6 +138,9 @@ pub struct Secret {
     /// What precedes the value in the header, such as `Bearer `.
     #[serde(default)]
     pub prefix: String,
+    /// Whether it may go to an `http://` origin on another machine, where everybody on the way can read it.
+    #[serde(default)]
+    pub insecure: bool,
 }
 
 /// How long an instance of a guest lives; the shortest first.

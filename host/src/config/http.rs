@@ -5,7 +5,7 @@ use super::grants::Secret;
 use crate::capability::http::SecretHeader;
 use crate::network::{Proxies, Trust};
 use crate::policy::http::Patterns;
-use crate::policy::origin::Origin;
+use crate::policy::origin::{Host, Origin, Scheme};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -82,10 +82,15 @@ pub fn patterns(guest: &str, config: &GuestConfig) -> Result<Patterns> {
     Patterns::parse(&config.grants.http).with_context(|| format!("`guest.{guest}.grants.http`"))
 }
 
-/// Reads the secrets of a guest. An error names guest, origin and source, and never a value.
-pub fn secrets(guest: &str, config: &GuestConfig) -> Result<Vec<SecretHeader>> {
+/// Reads the secrets of a guest that may send these requests. An error names guest, origin and source, and never a value.
+pub fn secrets(guest: &str, config: &GuestConfig, granted: &Patterns) -> Result<Vec<SecretHeader>> {
     let read = |(origin, secret): (&String, &Secret)| {
         let (parsed, name) = parts(guest, origin, secret)?;
+        if !granted.reach(&parsed) {
+            bail!(
+                "`guest.{guest}.secrets`: no grant lets guest `{guest}` send a request to {origin}; add one to `guest.{guest}.grants.http`"
+            );
+        }
         let (text, place) = match (&secret.env, &secret.file) {
             (Some(env), None) => (variable(env), format!("the environment variable {env}")),
             (None, Some(file)) => (secret_file(file), format!("`{}`", file.display())),
@@ -110,7 +115,20 @@ fn parts(guest: &str, origin: &str, secret: &Secret) -> Result<(Origin, http::He
     if http::HeaderValue::from_str(&secret.prefix).is_err() {
         bail!("`guest.{guest}.secrets.\"{origin}\"`: the prefix has characters that a header cannot have");
     }
+    check_clear(&parsed, secret).map_err(|what| anyhow!("`guest.{guest}.secrets.\"{origin}\"` {what}"))?;
     Ok((parsed, name))
+}
+
+/// A secret goes in the clear within this machine, and beyond it only where that is said.
+fn check_clear(origin: &Origin, secret: &Secret) -> Result<(), &'static str> {
+    let here = matches!(origin.host, Host::Address(address) if address.is_loopback());
+    match (origin.scheme, secret.insecure) {
+        (Scheme::Http, false) if !here => {
+            Err("would be sent unencrypted to another machine; write `https://`, or `insecure = true` beside the header if that must be")
+        }
+        (Scheme::Https, true) => Err("is sent encrypted: `insecure` is for origins with `http://`"),
+        (Scheme::Http | Scheme::Https, _) => Ok(()),
+    }
 }
 
 fn secret_file(file: &Path) -> Result<String, String> {
@@ -167,6 +185,10 @@ mod tests {
                 ),
                 ["https://X.example:443", "twice"],
             ),
+            (secret("\"http://x.example\" = { header = \"x\", env = \"A\" }"), ["http://x.example", "unencrypted"]),
+            (secret("\"http://10.0.0.1\" = { header = \"x\", env = \"A\" }"), ["http://10.0.0.1", "`insecure = true`"]),
+            (secret("\"http://localhost\" = { header = \"x\", env = \"A\" }"), ["http://localhost", "`insecure = true`"]),
+            (secret("\"https://x.example\" = { header = \"x\", env = \"A\", insecure = true }"), ["https://x.example", "encrypted"]),
             ("[http]\nproxies = true".into(), ["proxies", ""]),
         ] {
             let said = refusal(&text);
@@ -175,11 +197,31 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_goes_in_the_clear_within_this_machine_or_where_that_is_said() {
+        for (origin, more) in [("http://127.0.0.1:8080", ""), ("http://[::1]", ""), ("http://x.example", ", insecure = true")] {
+            let text = format!("[guest.a.secrets]\n\"{origin}\" = {{ header = \"x\", env = \"A\"{more} }}");
+            assert!(Config::parse(&text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_no_grant_covers_is_refused_before_it_is_read() {
+        for grants in ["", "http = []", "http = [\"http://x.example\", \"https://x.example:8443\", \"https://*.x.example\"]"] {
+            let text = format!(
+                "[guest.a.grants]\n{grants}\n[guest.a.secrets]\n\"https://x.example\" = {{ header = \"x\", env = \"GUESTHOUSE_TEST_UNSET\" }}"
+            );
+            let guest = &Config::parse(&text).unwrap().guest["a"];
+            let said = super::secrets("a", guest, &super::patterns("a", guest).unwrap()).unwrap_err().to_string();
+            assert!(said.contains("guest `a`") && said.contains("https://x.example;") && said.contains("no grant"), "{said}");
+        }
+    }
+
+    #[test]
     fn secrets_are_read_trimmed_and_never_shown() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
         let config = format!(
-            "[guest.a.secrets]\n\"https://x.example\" = {{ header = \"authorization\", prefix = \"Bearer \", file = \"{}\" }}",
+            "[guest.a.grants]\nhttp = [\"https://x.example\"]\n[guest.a.secrets]\n\"https://x.example\" = {{ header = \"authorization\", prefix = \"Bearer \", file = \"{}\" }}",
             file.display()
         );
         let guest = &Config::parse(&config).unwrap().guest["a"];
@@ -191,7 +233,7 @@ mod tests {
             (&[b'h'; 20_000], Some("more than 16384 bytes")),
         ] {
             std::fs::write(&file, content).unwrap();
-            let read = super::secrets("a", guest);
+            let read = super::secrets("a", guest, &super::patterns("a", guest).unwrap());
             let said = format!("{read:?}");
             assert!(!said.contains("hush"), "{said}");
             match refused {
@@ -207,9 +249,9 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_not_there_names_guest_origin_and_variable() {
-        let config = "[guest.a.secrets]\n\"https://x.example\" = { header = \"x-key\", env = \"GUESTHOUSE_TEST_UNSET\" }";
+        let config = "[guest.a.grants]\nhttp = [\"https://x.example\"]\n[guest.a.secrets]\n\"https://x.example\" = { header = \"x-key\", env = \"GUESTHOUSE_TEST_UNSET\" }";
         let guest = &Config::parse(config).unwrap().guest["a"];
-        let said = super::secrets("a", guest).unwrap_err().to_string();
+        let said = super::secrets("a", guest, &super::patterns("a", guest).unwrap()).unwrap_err().to_string();
         for part in ["guest `a`", "https://x.example", "GUESTHOUSE_TEST_UNSET", "not set"] {
             assert!(said.contains(part), "{said}");
         }

@@ -79,6 +79,8 @@ impl Scope<'_> {
         let (name, guest) = (turn.name(), &named.guest);
         let limits = guest.version.limits();
         let own_name = named.tool().map(|tool| tool.listed.name.clone()).unwrap_or_default();
+        // A task outlives the session that it was asked for in, so it is of none from its first run on.
+        seat.context_mut().identity.session = None;
         let context = seat.context_mut().clone();
         let (handover, allowance) = (Handover::of_call(), Allowance::of_call(limits));
         let caller = seat.handed(handover.clone()).of(self.voice(guest));

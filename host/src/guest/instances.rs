@@ -333,6 +333,10 @@ impl Drop for Turn {
     fn drop(&mut self) {
         drop(self.guard.take());
         let Some(slot) = self.slot.take() else { return };
+        // A call that never took the instance was in the way of `Instances::end`.
+        if slot.ended.load(Ordering::SeqCst) {
+            self.instances.clear(&slot);
+        }
         let mut slots = lock(&self.instances.slots);
         // The table has one, and this one is the other; more are made under the lock only.
         if Arc::strong_count(&slot) == 2
@@ -347,4 +351,25 @@ impl Drop for Turn {
 /// No code panics while it holds one of these locks; were it ever to, the value would still be whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_session_during_a_turn_leaves_nothing_behind() {
+        let lobby = Lobby::new(1);
+        let instances = Instances::new(Keeping::default(), &lobby);
+        let key: Key = Some("a".into());
+        let turn = instances.turn(key.clone()).await.unwrap();
+        let slot = turn.slot.clone().unwrap();
+        slot.number.store(lobby.arrive_alone(instances.guest(), &slot), Ordering::SeqCst);
+        drop(slot);
+        instances.end(&key);
+        // The call is about to take the instance, and still finds its place.
+        assert!(lobby.oldest(instances.guest()).is_some());
+        drop(turn);
+        assert!(lobby.oldest(instances.guest()).is_none() && instances.keys().is_empty());
+    }
 }

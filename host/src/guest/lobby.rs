@@ -150,6 +150,17 @@ impl Lobby {
             version: Arc::downgrade(version),
             slot: Arc::downgrade(slot),
         };
+        self.note(idle)
+    }
+
+    /// As `arrive`, for an instance of which there is nothing else.
+    #[cfg(test)]
+    pub(super) fn arrive_alone(&self, guest: u64, slot: &Arc<Slot>) -> u64 {
+        let slot = Arc::downgrade(slot);
+        self.note(Idle { guest, class: SizeClass::Small, since: Instant::now(), version: Weak::new(), slot })
+    }
+
+    fn note(&self, idle: Idle) -> u64 {
         let mut waiting = self.lock();
         waiting.last += 1;
         let number = waiting.last;
@@ -196,22 +207,25 @@ impl Lobby {
         let (mut gone, mut looked_at) = (Vec::new(), Vec::new());
         let mut chosen = None;
         for (number, idle) in waiting.instances.iter().filter(|(_, idle)| whose.includes(idle)) {
-            let (Some(version), Some(slot)) = (idle.version.upgrade(), idle.slot.upgrade()) else {
-                gone.push(*number);
-                continue;
-            };
-            // A call may be about to use it.
-            if let Some((turn, kept)) = Turn::of_idle(&version.instances, Arc::clone(&slot)) {
-                gone.push(*number);
-                chosen = Some((version, turn, kept));
-                break;
+            let found = (idle.version.upgrade(), idle.slot.upgrade());
+            match &found {
+                // A call may be about to use it.
+                (Some(version), Some(slot)) => {
+                    if let Some((turn, kept)) = Turn::of_idle(&version.instances, Arc::clone(slot)) {
+                        gone.push(*number);
+                        chosen = Some((Arc::clone(version), turn, kept));
+                        break;
+                    }
+                }
+                (None, _) | (_, None) => gone.push(*number),
             }
-            looked_at.push((version, slot));
+            // Either may be the last of its kind, and what goes with it comes back to this lock.
+            looked_at.push(found);
         }
         for number in gone {
             waiting.instances.remove(&number);
         }
-        // If these were the last of a version, it goes now, and says so here.
+        // If these were the last of a version, or of a slot, it goes now, and says so here.
         drop(waiting);
         drop(looked_at);
         chosen

@@ -13,12 +13,11 @@ use super::bindings::types::RpcError;
 use super::limits::{CallLimits, Limiter};
 use super::log::CallLog;
 use super::version::Guest;
-use crate::audit::What;
 use crate::capability::changes::Changes;
 use crate::capability::context::Progress;
 use crate::capability::filesystem::FoldersView;
 use crate::capability::http::Outgoing;
-use crate::capability::keyvalue::{Bucket, Tx};
+use crate::capability::keyvalue::{Bucket, Opens, Tx};
 use crate::capability::wasi;
 use crate::identity::Identity;
 use crate::storage::Space;
@@ -95,6 +94,7 @@ pub(crate) struct Visit {
     context: Option<Box<dyn CallContext>>,
     allowance: Allowance,
     progress: Progress,
+    opens: Opens,
     /// Made with the first instance.
     log: Option<Arc<CallLog>>,
 }
@@ -102,7 +102,7 @@ pub(crate) struct Visit {
 impl Visit {
     /// The beginning of a call.
     pub(crate) fn new(limits: &CallLimits, context: Option<Box<dyn CallContext>>, allowance: Allowance) -> Visit {
-        Visit { context, allowance, progress: Progress::new(limits), log: None }
+        Visit { context, allowance, progress: Progress::new(limits), opens: Opens::default(), log: None }
     }
 
     /// Whether the callback is there to migrate what is stored.
@@ -133,8 +133,8 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     /// What the callback reads and writes of its state, once it has touched any.
     pub(crate) tx: Option<Tx>,
-    /// Which buckets' use or refusal the audit trail has of this call; no longer than there are buckets and answers.
-    pub(crate) state_noted: Vec<(What, &'static str)>,
+    /// What was noted of the buckets that the call opened.
+    pub(crate) opens: Opens,
     /// Made when the guest first touches a WASI function, since most guests never do.
     wasi: Option<Box<Wasi>>,
 }
@@ -148,7 +148,7 @@ struct Wasi {
 
 impl State {
     pub(crate) fn new(guest: &Arc<Guest>, visit: Visit) -> State {
-        let Visit { context, allowance, progress, log } = visit;
+        let Visit { context, allowance, progress, opens, log } = visit;
         State {
             limiter: Limiter::new(&guest.limits, guest.figures.memory_bytes()),
             guest: Arc::clone(guest),
@@ -159,7 +159,7 @@ impl State {
             changes: Changes::default(),
             progress,
             tx: None,
-            state_noted: Vec::new(),
+            opens,
             wasi: None,
         }
     }
@@ -174,13 +174,12 @@ impl State {
 
     /// Begins another visit, on an instance that was kept. Its memory stays counted.
     pub(crate) fn enter(&mut self, visit: Visit) {
-        let Visit { context, allowance, progress, log: _ } = visit;
+        let Visit { context, allowance, progress, opens, log: _ } = visit;
         self.limiter.forget_refusal();
         self.log.renew(&self.guest.limits);
-        (self.context, self.allowance, self.progress) = (context, allowance, progress);
+        (self.context, self.allowance, self.progress, self.opens) = (context, allowance, progress, opens);
         self.changes = Changes::default();
         self.tx = None;
-        self.state_noted.clear();
         self.in_callback = true;
     }
 
@@ -193,7 +192,8 @@ impl State {
             wasi.outgoing.end_call();
         }
         let progress = std::mem::replace(&mut self.progress, Progress::new(&self.guest.limits));
-        Visit { context: self.context.take(), allowance: self.allowance.clone(), progress, log: Some(Arc::clone(&self.log)) }
+        let opens = std::mem::take(&mut self.opens);
+        Visit { context: self.context.take(), allowance: self.allowance.clone(), progress, opens, log: Some(Arc::clone(&self.log)) }
     }
 
     pub(crate) fn limits(&self) -> &CallLimits {

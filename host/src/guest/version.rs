@@ -165,8 +165,8 @@ impl Version {
         &self.inner.commit_lock
     }
 
-    /// Ends whatever runs on it.
-    pub(crate) fn stop(&self) {
+    /// Ends whatever runs on it, on instances that live on, too.
+    pub fn stop(&self) {
         self.inner.stopped.cancel();
     }
 

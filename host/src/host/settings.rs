@@ -2,7 +2,7 @@
 
 use super::loader::Loader;
 use crate::capability::http::Http;
-use crate::capability::keyvalue::Shelf;
+use crate::capability::keyvalue::{Reads, Shelf};
 use crate::config::auth::AuthConfig;
 use crate::config::units::Size;
 use crate::config::{GuestConfig, GuestLimits, http};
@@ -41,10 +41,11 @@ impl Loader {
     /// Where a guest's requests may go, and what is added to them.
     fn outgoing(&self, name: &str, config: &GuestConfig, limits: &CallLimits) -> Result<Option<Arc<Http>>> {
         let patterns = http::patterns(name, config)?;
+        // Also where nothing is granted: a secret that is never sent is a mistake.
+        let secrets = http::secrets(name, config, &patterns)?;
         if patterns.is_empty() {
             return Ok(None);
         }
-        let secrets = http::secrets(name, config)?;
         Ok(Some(Arc::new(Http::new(&self.network()?, patterns, secrets, limits))))
     }
 
@@ -65,6 +66,7 @@ impl Loader {
             quota: Quota { keys: limits.keys as u64, bytes: limits.state.0 },
             value_bytes: bytes(limits.value),
             sessions: self.sessions.clone(),
+            reads: Reads::default(),
         }
     }
 }

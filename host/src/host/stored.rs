@@ -13,7 +13,8 @@ pub(super) async fn tasks(registry: &Registry, storage: &Storage, config: &Confi
     let limits = StoreLimits { count: config.tasks.count, bytes: usize::try_from(config.tasks.bytes.0).unwrap_or(usize::MAX) };
     let serves_tasks = registry.view(&Endpoint::Merged).is_some_and(|view| view.profile.capabilities.tasks);
     if serves_tasks && storage.outlives_process() {
-        return Ok(Box::new(KeptStore::open(storage, limits, now_ms()).await?));
+        let serves = |guest: &str| registry.guest(guest).is_some();
+        return Ok(Box::new(KeptStore::open(storage, limits, now_ms(), &serves).await?));
     }
     Ok(Box::new(MemoryStore::new(limits)))
 }

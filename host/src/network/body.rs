@@ -1,6 +1,6 @@
 //! Bodies that end where they have to: when they are too long, or take too long.
 
-use super::Failure;
+use super::{Failure, Running};
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use std::error::Error;
@@ -26,8 +26,8 @@ pub struct Body {
     between: Duration,
     /// Whether the time since the last piece is being taken. It is only while somebody waits for the next.
     waiting: bool,
-    /// What the exchange holds as long as it goes on: its connection, its place among the others.
-    held: Option<Box<dyn std::any::Any + Send>>,
+    /// The connection, which ends with it.
+    held: Option<Running<()>>,
 }
 
 /// What a response's body is given.
@@ -39,7 +39,7 @@ pub(super) struct Limits {
 }
 
 impl Body {
-    pub(super) fn new(incoming: Incoming, limits: Limits, held: Box<dyn std::any::Any + Send>) -> Self {
+    pub(super) fn new(incoming: Incoming, limits: Limits, held: Running<()>) -> Self {
         let Limits { bytes, over, between } = limits;
         let timer = Box::pin(tokio::time::sleep_until(over));
         Self { incoming, left: bytes, most: bytes, timer, over, between, waiting: false, held: Some(held) }
@@ -74,7 +74,9 @@ impl hyper::body::Body for Body {
         };
         self.waiting = false;
         let checked = frame.map(|frame| {
-            let frame = frame.map_err(|error| classify(&error))?;
+            // At the end of its time the connection is cut off.
+            let late = || Instant::now() >= self.over;
+            let frame = frame.map_err(|error| if late() { Failure::Timeout } else { classify(&error) })?;
             if let Some(data) = frame.data_ref() {
                 let left = self.left.checked_sub(data.len() as u64);
                 self.left = left.ok_or(Failure::ResponseTooLarge(self.most))?;

@@ -2,7 +2,7 @@
 
 use super::body::{Body, BoxError, Counted, Limits, classify};
 use super::proxy::Proxy;
-use super::{Bounds, Exchange, Failure, Network, Running};
+use super::{Bounds, Check, Exchange, Failure, Network, Running};
 use crate::policy::origin::{Host, Origin, Scheme};
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, PROXY_AUTHORIZATION};
@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 /// The smallest buffer that hyper works with.
 const BUFFER_BYTES_MIN: usize = 8 << 10;
@@ -44,7 +46,12 @@ where
 {
     let Bounds { total, .. } = exchange.bounds;
     let over = Instant::now().checked_add(total).ok_or(Failure::Timeout)?;
-    timeout_at(over, within(network, exchange, over)).await.unwrap_or(Err(Failure::Timeout))
+    let ended = exchange.ended.clone();
+    tokio::select! {
+        biased;
+        () = ended.cancelled() => Err(Failure::Stopped),
+        outcome = timeout_at(over, within(network, exchange, over)) => outcome.unwrap_or(Err(Failure::Timeout)),
+    }
 }
 
 async fn within<B>(network: Network, exchange: Exchange<B>, over: Instant) -> Result<Response<Body>, Failure>
@@ -52,9 +59,9 @@ where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let Exchange { mut request, origin, check, unresolved, bounds, permits } = exchange;
+    let Exchange { mut request, origin, check, unresolved, bounds, permits, ended } = exchange;
     let permit = permits.acquire_owned().await.map_err(|_| Failure::Stopped)?;
-    let addresses = timeout(bounds.connect, addresses(&network, &origin.host)).await.unwrap_or(Err(Failure::ResolveTimeout));
+    let addresses = timeout(bounds.resolve, addresses(&network, &origin.host)).await.unwrap_or(Err(Failure::ResolveTimeout));
     let route = route(&network, &origin, addresses, &*check, unresolved)?;
     let connected = timeout(bounds.connect, connect(&network, &origin, &route, bounds.connect)).await;
     let stream = connected.unwrap_or(Err(Failure::ConnectTimeout))?;
@@ -69,7 +76,7 @@ where
 
     let exceeded = Arc::new(AtomicBool::new(false));
     let request = request.map(|body| Counted::new(body, bounds.request_bytes, Arc::clone(&exceeded)));
-    let outcome = timeout(bounds.first_byte, exchange_on(stream, request, bounds.header_bytes)).await;
+    let outcome = timeout(bounds.first_byte, exchange_on(stream, request, bounds.header_bytes, Life { over, ended, permit })).await;
     let (response, connection) = match outcome {
         _ if exceeded.load(Ordering::Relaxed) => return Err(Failure::RequestTooLarge(bounds.request_bytes)),
         Ok(outcome) => outcome?,
@@ -79,7 +86,7 @@ where
         return Err(Failure::ResponseTooLarge(bounds.response_bytes));
     }
     let limits = Limits { bytes: bounds.response_bytes, over, between: bounds.between_bytes };
-    Ok(response.map(|incoming| Body::new(incoming, limits, Box::new((connection, permit)))))
+    Ok(response.map(|incoming| Body::new(incoming, limits, connection)))
 }
 
 /// The addresses of a host: its own, or what its name is resolved to, once.
@@ -96,17 +103,16 @@ fn route<'a>(
     network: &'a Network,
     origin: &Origin,
     addresses: Result<Vec<IpAddr>, Failure>,
-    check: &(dyn Fn(IpAddr) -> Result<(), &'static str> + Send + Sync),
+    check: &Check,
     unresolved: bool,
 ) -> Result<Route<'a>, Failure> {
     let proxy = network.proxies.for_origin(origin);
     let addresses = match (addresses, proxy) {
-        (Err(Failure::Unresolved | Failure::ResolveTimeout), Some(proxy)) if unresolved => return Ok(Route::Through(proxy)),
+        // That nobody here knows where it leads is not enough: then it may lead where it must not.
+        (Err(Failure::Unresolved), Some(proxy)) if unresolved => return Ok(Route::Through(proxy)),
         (addresses, _) => addresses?,
     };
-    for address in &addresses {
-        check(*address).map_err(|_| Failure::Prohibited)?;
-    }
+    check(&addresses)?;
     Ok(proxy.map_or(Route::Direct(addresses), Route::Through))
 }
 
@@ -183,11 +189,20 @@ fn absolute(origin: &Origin, path: &Uri) -> Result<Uri, Failure> {
     builder.path_and_query(path).build().map_err(|_| Failure::Protocol)
 }
 
+/// How long a connection goes on at most, and what it holds for as long. It is the connection that ends, and not the body of
+/// the response, which nobody may be reading.
+struct Life {
+    over: Instant,
+    ended: CancellationToken,
+    permit: OwnedSemaphorePermit,
+}
+
 /// Sends the request and waits for the header of the response. The connection goes on as long as what is returned with it.
 async fn exchange_on<B>(
     stream: Box<dyn Stream>,
     request: Request<B>,
     header_bytes: usize,
+    Life { over, ended, permit }: Life,
 ) -> Result<(Response<Incoming>, Running<()>), Failure>
 where
     B: hyper::body::Body<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
@@ -195,7 +210,15 @@ where
     let mut builder = http1::Builder::new();
     builder.max_buf_size(header_bytes.max(BUFFER_BYTES_MIN));
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(|error| classify(&error))?;
-    let connection = Running(tokio::spawn(async move { connection.await.map_err(|error| classify(&error)) }));
+    let connection = Running(tokio::spawn(async move {
+        let _permit = permit;
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => Err(Failure::Stopped),
+            () = sleep_until(over) => Err(Failure::Timeout),
+            outcome = connection => outcome.map_err(|error| classify(&error)),
+        }
+    }));
     match sender.send_request(request).await {
         Ok(response) => Ok((response, connection)),
         Err(error) if error.is_parse_too_large() => Err(Failure::HeadersTooLarge(header_bytes)),

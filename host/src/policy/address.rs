@@ -6,6 +6,9 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Bits that precede an IPv4 address in IPv6.
+const MAPPED_BITS: u8 = 96;
+
 /// A range of addresses, `10.0.0.0/8`. A single address is a range, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -20,7 +23,7 @@ impl Range {
         Self { first, bits: width(first) }
     }
 
-    /// Reads `10.0.0.0/8`, `fd00::/8` or an address alone, or says what is wrong with it.
+    /// Reads `10.0.0.0/8`, `fd00::/8` or an address alone, or says what is wrong with it. `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
@@ -33,7 +36,11 @@ impl Range {
         if range.masked(first) != number(first) {
             return Err(format!("`{text}` has bits set that are not in its prefix"));
         }
-        Ok(range)
+        // One of addresses that stand for IPv4 addresses in IPv6, which are compared as what they stand for.
+        match (first.to_canonical(), range.bits.checked_sub(MAPPED_BITS)) {
+            (first @ IpAddr::V4(_), Some(bits)) if range.first.is_ipv6() => Ok(Self { first, bits }),
+            _ => Ok(range),
+        }
     }
 
     /// Whether the address is in the range; one that stands for an IPv4 address in IPv6 is that IPv4 address.

@@ -35,6 +35,7 @@ pub(super) fn effective(wants: &[DirWant], grants: &[DirGrant]) -> Vec<DirGrant>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn paths_of_guests_are_absolute_and_short() {
@@ -79,6 +80,19 @@ mod tests {
             (vec![want("/a", true), want("/b", false)], vec![grant("/b", true)], vec![grant("/b", false)]),
         ] {
             assert_eq!(effective(&wanted, &granted), given, "{wanted:?} {granted:?}");
+        }
+    }
+
+    proptest! {
+        /// Two paths that are accepted and differ as texts are different folders, since each is in its only form.
+        #[test]
+        fn what_is_accepted_is_the_shortest_form_of_its_path(path in r"[/.a\\]{0,8}|(/(\.|\.\.|a|b|)){0,5}") {
+            use std::path::{Component, Path};
+            let parts: Vec<Component<'_>> = Path::new(&path).components().collect();
+            let inside = parts.first() == Some(&Component::RootDir) && parts.iter().skip(1).all(|part| matches!(part, Component::Normal(_)));
+            let shortest = parts.iter().collect::<std::path::PathBuf>();
+            let expected = inside && shortest.to_str() == Some(path.as_str()) && !path.contains('\\');
+            prop_assert_eq!(check_guest_path(&path).is_ok(), expected);
         }
     }
 }

@@ -18,6 +18,11 @@ const ENCODINGS_MAX: usize = 8;
 /// Methods that no pattern allows: one makes a tunnel, the other sends a request's headers back, which may have secrets.
 const NEVER: [&str; 2] = ["CONNECT", "TRACE"];
 
+/// Whether no pattern allows the method, in whatever case: some servers do not look at it.
+fn is_never(method: &str) -> bool {
+    NEVER.iter().any(|never| never.eq_ignore_ascii_case(method))
+}
+
 /// Why a text is not a pattern; the text, and the part of it that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
@@ -74,7 +79,7 @@ pub struct Ask {
 impl Ask {
     /// A request with this method, scheme, authority and path without query. An error says why no pattern can allow it.
     pub fn new(method: &str, scheme: &str, authority: &str, path: &str) -> Result<Self, String> {
-        if NEVER.contains(&method) {
+        if is_never(method) {
             return Err(format!("{method} is never allowed"));
         }
         let origin = Origin::of(scheme, authority)?;
@@ -101,6 +106,11 @@ impl Patterns {
     /// Reads them all, or says which one is wrong, and why.
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, PatternError> {
         texts.iter().map(|text| text.as_ref().parse()).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether any request at all can be allowed to this origin, as far as its name tells.
+    pub fn reach(&self, origin: &Origin) -> bool {
+        self.0.iter().any(|pattern| pattern.reaches(origin))
     }
 
     /// Whether there is none.
@@ -154,6 +164,17 @@ impl Pattern {
             Paths::Below(prefix) => ask.path.starts_with(prefix),
         };
         methods && self.scheme == ask.origin.scheme && port && path
+    }
+
+    /// Whether it allows some request to the origin.
+    fn reaches(&self, origin: &Origin) -> bool {
+        let host = match (&self.host, &origin.host) {
+            (Hosts::Name(own), Host::Name(name)) => own == name,
+            (Hosts::Below(suffix), Host::Name(name)) => is_below(name, suffix),
+            (Hosts::Addresses(range), Host::Address(address)) => range.contains(*address),
+            (Hosts::Name(_) | Hosts::Below(_), Host::Address(_)) | (Hosts::Addresses(_), Host::Name(_)) => false,
+        };
+        host && self.scheme == origin.scheme && self.port.is_none_or(|port| port == origin.port)
     }
 
     /// Whether everything that the other pattern allows is allowed by this one.
@@ -217,7 +238,7 @@ fn read_methods(text: &str) -> Result<Vec<String>, String> {
         if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
             return Err(format!("`{method}` is not a method; methods are in capitals, with commas between them and a space at the end"));
         }
-        if NEVER.contains(&method) {
+        if is_never(method) {
             return Err(format!("{method} is never allowed"));
         }
         Ok(method.to_owned())

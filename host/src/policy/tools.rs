@@ -16,6 +16,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn only_tools_that_the_operator_names_are_served() {
@@ -31,6 +32,19 @@ mod tests {
         ] {
             let patterns: Option<Vec<String>> = patterns.map(|list| list.into_iter().map(str::to_owned).collect());
             assert_eq!(is_served(patterns.as_deref(), name), served, "{patterns:?} {name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_stands_for_itself_or_for_what_begins_with_it(start in "[ab_*]{0,4}", name in "[ab_*]{0,6}") {
+            prop_assert_eq!(matches(&format!("{start}*"), &name), name.starts_with(&start));
+            prop_assert!(matches(&name, &name));
+            if !start.ends_with('*') {
+                prop_assert_eq!(matches(&start, &name), start == name);
+            }
+            prop_assert_eq!(is_served(Some(&[start.clone(), name.clone()]), &name), true);
+            prop_assert!(!is_served(Some(&[]), &name));
         }
     }
 }

@@ -121,11 +121,13 @@ impl Kept {
 }
 
 impl Backend for Memory {
-    fn get(&self, space: Space, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<Record>>, Failed>> {
+    fn get_within(&self, space: Space, keys: Vec<String>, bytes_max: usize) -> BoxFuture<'_, Result<Option<Vec<Option<Record>>>, Failed>> {
         Box::pin(async move {
             let kept = self.lock();
             let found = kept.space(&space);
-            Ok(keys.iter().map(|key| found.and_then(|found| found.records.get(key)).cloned()).collect())
+            let records: Vec<_> = keys.iter().map(|key| found.and_then(|found| found.records.get(key)).cloned()).collect();
+            let bytes = records.iter().flatten().map(|record| record.value.len()).fold(0, usize::saturating_add);
+            Ok((bytes <= bytes_max).then_some(records))
         })
     }
 

@@ -61,7 +61,10 @@ impl Sqlite {
     async fn read<T: Send + 'static>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static) -> Result<T, Failed> {
         let (answer, answered) = oneshot::channel();
         let read: Read = Box::new(move |connection| {
-            // Who does not wait any more needs no answer.
+            // Whoever does not wait any more needs no answer, and nobody else is to wait for it.
+            if answer.is_closed() {
+                return;
+            }
             drop(answer.send(schema::at_one_moment(connection, read)));
         });
         self.readers.send(read).await?;
@@ -70,8 +73,8 @@ impl Sqlite {
 }
 
 impl Backend for Sqlite {
-    fn get(&self, space: Space, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<Record>>, Failed>> {
-        Box::pin(self.read(move |connection| reader::get(connection, &space, &keys)))
+    fn get_within(&self, space: Space, keys: Vec<String>, bytes_max: usize) -> BoxFuture<'_, Result<Option<Vec<Option<Record>>>, Failed>> {
+        Box::pin(self.read(move |connection| reader::get(connection, &space, &keys, bytes_max)))
     }
 
     fn keys(&self, space: Space, after: Option<String>, len: usize) -> BoxFuture<'_, Result<Page, Failed>> {

@@ -50,6 +50,15 @@ async fn what_is_written_is_read(backend: &dyn Backend) {
     assert_eq!(values(backend, &a).await, BTreeMap::from([("k".into(), "1".into())]));
 }
 
+async fn what_is_larger_than_asked_for_is_not_handed_over(backend: &dyn Backend) {
+    let a = space("r", "a");
+    put(backend, &a, &[("k", Some("12345")), ("l", Some("678"))]).await;
+    for (keys, bytes_max, len) in [("kl", 8, Some(2)), ("kl", 7, None), ("kk", 9, None), ("xk", 5, Some(2)), ("x", 0, Some(1))] {
+        let keys = keys.chars().map(String::from).collect();
+        assert_eq!(backend.get_within(a.clone(), keys, bytes_max).await.unwrap().map(|found| found.len()), len, "{bytes_max}");
+    }
+}
+
 async fn pages_are_in_the_order_of_bytes(backend: &dyn Backend) {
     let a = space("r", "a");
     let sorted = [" ", "A", "B", "a", "a b", "aa", "ä", "\u{10ffff}"];
@@ -192,6 +201,42 @@ async fn of_many_at_once_none_is_lost(backend: &dyn Backend) {
     assert_eq!(values(backend, &a).await["n"], "50");
 }
 
+#[tokio::test]
+async fn hosts_of_two_folders_share_a_file_and_only_used_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = |space: Option<&str>| StorageConfig {
+        path: Some(folder.path().join("state/state.db")),
+        space: space.map(str::to_owned),
+        ..StorageConfig::default()
+    };
+    let at = |space, home: &str| Storage::new(&config(space), Some(Path::new(home)));
+    let [here, again, there] = ["/here", "/here", "/there"].map(|home| at(None, home));
+    let (joined, too) = (at(Some("both"), "/here"), at(Some("both"), "/there"));
+    let own = [space("guest/g", "guest"), space("kept/g/0", "guest"), space("tasks", "node")];
+    for (number, storage) in [&here, &there, &joined].into_iter().enumerate() {
+        for own in &own {
+            put(storage.open().await.unwrap(), own, &[("k", Some(&number.to_string()))]).await;
+        }
+    }
+    for (number, storage) in [(0, &again), (1, &there), (2, &too)] {
+        let backend = storage.open().await.unwrap();
+        for own in &own {
+            assert_eq!(values(backend, own).await["k"], number.to_string());
+            assert_eq!(backend.spaces(own.realm.clone()).await.unwrap(), std::slice::from_ref(own));
+            assert_eq!(backend.usage(own.realm.clone()).await.unwrap().keys, 1);
+        }
+    }
+    let used = space("replays/6c6f63616c", "used");
+    put(here.open().await.unwrap(), &used, &[("t", Some("1"))]).await;
+    assert_eq!(values(there.open().await.unwrap(), &used).await.len(), 1);
+    // However a realm is called, it is not another's.
+    let owner = config(None).owner(Some(Path::new("/here")));
+    let backend = there.open().await.unwrap();
+    for realm in [format!("guest/{owner}/g"), format!("{owner}/g"), format!("../guest/{owner}/g")] {
+        assert!(backend.spaces(realm.as_str().into()).await.unwrap().is_empty(), "{realm}");
+    }
+}
+
 /// Makes one test of each check for each kind of storage.
 macro_rules! for_every_kind {
     ($($check:ident)*) => {
@@ -214,6 +259,7 @@ macro_rules! for_every_kind {
 
 for_every_kind! {
     what_is_written_is_read
+    what_is_larger_than_asked_for_is_not_handed_over
     pages_are_in_the_order_of_bytes
     what_was_seen_must_still_be_so
     a_list_that_was_seen_must_be_the_same

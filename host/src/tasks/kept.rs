@@ -1,6 +1,7 @@
 //! Tasks that outlive the process: the work is done in memory, and a copy of every task goes to the storage.
 //!
-//! Each process keeps its tasks in a space of its own. When it is gone, the next one that starts takes them over. What happens to
+//! Each process keeps its tasks in a space of its own. When it is gone, the next one that starts takes over those of the guests that
+//! it serves. What happens to
 //! a task is saved a moment later, all that happened meanwhile at once; whoever must not go on before can wait for it.
 
 use super::record::{Owner, Record};
@@ -56,11 +57,12 @@ struct Attempt {
 }
 
 impl KeptStore {
-    /// Opens the storage, and takes over what processes left that are gone. Must be called within a runtime.
-    pub async fn open(storage: &Storage, limits: StoreLimits, now_ms: u64) -> Result<Self, Failed> {
+    /// Opens the storage, and takes over what processes left that are gone, of the guests that are served here. Must be called within
+    /// a runtime.
+    pub async fn open(storage: &Storage, limits: StoreLimits, now_ms: u64, serves: &Serves<'_>) -> Result<Self, Failed> {
         let backend = storage.open().await?;
         let memory = MemoryStore::new(limits);
-        let left = take_over(backend, now_ms).await?;
+        let left = take_over(backend, now_ms, serves).await?;
         for record in left {
             if memory.insert(record).is_err() {
                 tracing::warn!("there is no room for all tasks that another process left");
@@ -163,14 +165,18 @@ async fn save_always(kept: Arc<Kept>) {
     }
 }
 
-/// The tasks of processes that are gone, which are this one's from now on.
-async fn take_over(backend: &dyn Backend, now_ms: u64) -> Result<Vec<Record>, Failed> {
+/// Whether a guest of that name is served here.
+type Serves<'a> = dyn Fn(&str) -> bool + Sync + 'a;
+
+/// The tasks of processes that are gone, which are this one's from now on. Those of other guests are left to whoever serves them.
+async fn take_over(backend: &dyn Backend, now_ms: u64, serves: &Serves<'_>) -> Result<Vec<Record>, Failed> {
     // In this order: a node that has a space by now is seen, if it is still there.
     let spaces = backend.spaces(REALM.into()).await?;
     let nodes = backend.nodes().await?;
     let mut left = Vec::new();
     for from in spaces.into_iter().filter(|space| !nodes.iter().any(|node| **node == *space.name)) {
-        while let Some(records) = take_some(backend, &from, now_ms).await? {
+        let mut after = None;
+        while let Some(records) = take_some(backend, &from, &mut after, now_ms, serves).await? {
             left.extend(records);
         }
     }
@@ -178,21 +184,31 @@ async fn take_over(backend: &dyn Backend, now_ms: u64) -> Result<Vec<Record>, Fa
     Ok(left)
 }
 
-/// Takes over some of the tasks in a space; None where there are none, or where another process takes them.
-async fn take_some(backend: &dyn Backend, from: &Space, now_ms: u64) -> Result<Option<Vec<Record>>, Failed> {
-    let keys = backend.keys(from.clone(), None, GROUP_MAX).await?.keys;
-    if keys.is_empty() {
-        return Ok(None);
-    }
+/// Takes over some of the tasks in a space, after a key; None where there are none, or where another process takes them.
+async fn take_some(
+    backend: &dyn Backend,
+    from: &Space,
+    after: &mut Option<String>,
+    now_ms: u64,
+    serves: &Serves<'_>,
+) -> Result<Option<Vec<Record>>, Failed> {
+    let keys = backend.keys(from.clone(), after.take(), GROUP_MAX).await?.keys;
+    let Some(last) = keys.last() else { return Ok(None) };
+    *after = Some(last.clone());
     let records = backend.get(from.clone(), keys.clone()).await?;
     let (mut old, mut own) = (Part::new(from.clone(), Quota::NONE), Part::new(space(backend.node()), Quota::NONE));
     let mut taken = Vec::new();
     for (key, found) in keys.into_iter().zip(records) {
-        old.seen.push((key.clone(), found.as_ref().map(|found| found.revision)));
-        old.writes.push((key.clone(), None));
+        let revision = found.as_ref().map(|found| found.revision);
         let record = found.and_then(|found| serde_json::from_slice::<Record>(&found.value).ok());
         // Only another version of ours writes anything else.
-        let Some(mut record) = record.filter(|record| record.task.expires_at_ms() > now_ms) else { continue };
+        let record = record.filter(|record| record.task.expires_at_ms() > now_ms);
+        if record.as_ref().is_some_and(|record| !serves(&record.work.guest)) {
+            continue;
+        }
+        old.seen.push((key.clone(), revision));
+        old.writes.push((key.clone(), None));
+        let Some(mut record) = record else { continue };
         // The session went with the process.
         record.work.context.identity.session = None;
         let text = serde_json::to_vec(&record).map_err(|error| Failed(format!("a task cannot be written: {error}")))?;

@@ -55,6 +55,8 @@ pub(super) struct Connection<S> {
     written: oneshot::Receiver<()>,
     calls: JoinSet<(CallId, Outcome)>,
     running: HashMap<CallId, AbortHandle>,
+    /// The `initialize` that is not answered yet.
+    initializing: Option<CallId>,
     /// The handshake session, once there is one, as a listener.
     session: Option<Arc<Listener>>,
     /// Ends subscriptions when the connection is about to end.
@@ -87,6 +89,7 @@ impl<S: Service> Connection<S> {
             written,
             calls: JoinSet::new(),
             running: HashMap::new(),
+            initializing: None,
             session: None,
             stopping: CancellationToken::new(),
             opened: Instant::now(),
@@ -114,7 +117,8 @@ impl<S: Service> Connection<S> {
                 () = self.responses.closed() => return,
                 () = room(&self.responses, &self.backlog, self.outbox.front()), if !self.outbox.is_empty() => {}
                 Some(ended) = self.calls.join_next() => self.ended(ended),
-                message = source.next(), if open && self.outbox.is_empty() => match message {
+                // A client that does not wait for the answer to `initialize` is answered as if it had.
+                message = source.next(), if open && self.outbox.is_empty() && self.initializing.is_none() => match message {
                     Some(message) => self.received(message),
                     None => deadline = Some(self.close_in(grace)),
                 },
@@ -190,6 +194,7 @@ impl<S: Service> Connection<S> {
         // A task that was aborted has been forgotten already; a panic is caught within the task.
         if let Ok((call, outcome)) = ended {
             self.running.remove(&call);
+            self.initializing.take_if(|initializing| *initializing == call);
             let effects = self.peer.finish(call, outcome);
             self.carry_out(effects);
             if self.session.is_none() && self.peer.revision().is_some() {
@@ -204,6 +209,7 @@ impl<S: Service> Connection<S> {
             match effect {
                 Effect::Run(call) => self.start(*call),
                 Effect::Cancel(call) => {
+                    self.initializing.take_if(|initializing| *initializing == call);
                     if let Some(task) = self.running.remove(&call) {
                         task.abort();
                     }
@@ -221,6 +227,9 @@ impl<S: Service> Connection<S> {
             Era::Modern => Identity { session: None, ..self.identity.clone() },
         };
         let listens = matches!(call.request, Request::Listen(_));
+        if matches!(call.request, Request::Initialize(_)) {
+            self.initializing = Some(id);
+        }
         let permit = match self.service.requests().try_begin(&self.identity) {
             // Subscriptions do next to nothing for a long time, and are counted elsewhere.
             _ if listens => None,
@@ -229,6 +238,7 @@ impl<S: Service> Connection<S> {
             Err(_) if call.context.rounds.round > 0 => None,
             // This makes nothing but a response.
             Err(failure) => {
+                self.initializing = None;
                 let effects = self.peer.finish(id, Err(failure));
                 return self.carry_out(effects);
             }

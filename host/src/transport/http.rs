@@ -23,6 +23,7 @@ use super::Service;
 use crate::host::Shared;
 use anyhow::{Context, Result};
 use guesthouse_protocol::http::AccessRules;
+use http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -52,12 +53,29 @@ const SWEEP_MAX: Duration = Duration::from_secs(60);
 /// Names of this machine that are always served: nobody else's page can have them.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
+/// What the other headers of proxies begin with.
+const FORWARDED_PREFIX: &str = "x-forwarded-";
+
+/// Headers that proxies add to what they pass on.
+const PROXY_HEADERS: [&str; 10] = [
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-forwarded-for",
+    "x-envoy-external-address",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "fastly-client-ip",
+];
+
 /// What all connections of a listener share.
 struct Server<S> {
     service: Arc<S>,
     access: AccessRules,
-    /// Only this machine reaches the server.
-    local: bool,
+    /// The names of this machine, where nobody else reaches the server.
+    local: Option<AccessRules>,
     sessions: Sessions,
     /// Of the HTTP+SSE transport of 2024-11-05.
     connections: legacy::Connections,
@@ -68,22 +86,28 @@ struct Server<S> {
 impl<S: Service> Server<S> {
     fn new(service: Arc<S>, local: SocketAddr) -> Self {
         let config = service.config();
-        let mut hosts = config.server.hosts.clone();
-        hosts.extend(LOOPBACK.map(str::to_owned));
+        let mut hosts = LOOPBACK.map(str::to_owned).to_vec();
         if !local.ip().is_unspecified() {
             hosts.push(local.ip().to_string());
         }
+        let here = local.ip().is_loopback().then(|| AccessRules::new(&hosts, &[]));
+        hosts.extend(config.server.hosts.iter().cloned());
         let access = AccessRules::new(&hosts, &config.server.origins);
         let sessions = Sessions::new(config);
-        Self {
-            service,
-            access,
-            local: local.ip().is_loopback(),
-            sessions,
-            connections: legacy::Connections::default(),
-            stopping: CancellationToken::new(),
-        }
+        Self { service, access, local: here, sessions, connections: legacy::Connections::default(), stopping: CancellationToken::new() }
     }
+
+    /// Whether a request comes from this machine itself, and is not passed on for somebody else. A proxy says that it passes
+    /// requests on, or at least calls the server by the name that others know.
+    fn is_local(&self, parts: &Parts) -> bool {
+        let names_here = self.local.as_ref().is_some_and(|here| here.names_host(parts));
+        names_here && !parts.headers.keys().any(|name| is_of_proxies(name.as_str()))
+    }
+}
+
+/// Whether a header is one by which proxies say for whom they ask.
+fn is_of_proxies(name: &str) -> bool {
+    PROXY_HEADERS.contains(&name) || name.starts_with(FORWARDED_PREFIX)
 }
 
 /// Serves until `stop` resolves. Then nothing new is taken in, and calls in flight get their time to finish.

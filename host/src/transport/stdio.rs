@@ -204,6 +204,23 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_client_that_does_not_wait_for_its_session_is_answered_as_if_it_had() {
+        let opens = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let asks = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo"}}"#;
+        let lines = [opens, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, asks].join("\n");
+        for _ in 0..50 {
+            let Process { mut input, output, task, stop, .. } = start(|_| {});
+            writeln!(input, "{lines}").unwrap();
+            let (first, output) = line(output).await;
+            let (second, _) = line(output).await;
+            assert!(first.contains("\"id\":1,\"result\"") && second.contains("\"id\":2,\"result\""), "{first}{second}");
+            drop(input);
+            task.await.unwrap().unwrap();
+            drop(stop);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_call_that_does_not_end_is_stopped_soon_after_the_input() {
         let Process { fake, mut input, output, task, stop } = start(|_| {});
         writeln!(input, "{}", call(1, "wait", "")).unwrap();

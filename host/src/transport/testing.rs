@@ -5,7 +5,7 @@ use crate::auth::{Authenticator, authenticator};
 use crate::changes::{Hub, HubLimits, Listener, Lists, Watched};
 use crate::config::{Config, Mode};
 use crate::dispatch::{FrameSender, Line, pass_on};
-use crate::identity::Presence;
+use crate::identity::{self, Presence};
 use crate::principals::Requests;
 use crate::registry::Endpoint;
 use crate::telemetry::Telemetry;
@@ -102,8 +102,8 @@ impl Service for Fake {
         &self.config
     }
 
-    fn identify(&self, headers: &HeaderMap, _local: bool) -> Result<Identity, HttpRefusal> {
-        self.auth.as_ref().map_or(Ok(Identity::default()), |auth| auth.identify(headers).map_err(HttpRefusal::from))
+    fn identify(&self, headers: &HeaderMap, local: bool) -> Result<Identity, HttpRefusal> {
+        self.auth.as_ref().map_or_else(|| Ok(identity::unproven(local)), |auth| auth.identify(headers).map_err(HttpRefusal::from))
     }
 
     fn presence(&self, _caller: &Identity) -> Presence {
@@ -168,6 +168,7 @@ impl Service for Fake {
         let outcome = match call.request {
             Request::Initialize(_) | Request::Discover => Ok(Reply::Profile(Box::new(profile()))),
             Request::ListTools { .. } => Ok(Reply::Tools(ToolPage::default())),
+            Request::CallTool { name, .. } if name == "who" => Ok(text(call.context.identity.principal.as_deref().unwrap_or("nobody"))),
             Request::CallTool { name, .. } if name == "ask" => Ok(ask(&call.context.rounds)),
             Request::CallTool { name, arguments } => {
                 let arguments = arguments.as_deref().map_or("{}", RawValue::get);

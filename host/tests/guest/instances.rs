@@ -312,3 +312,19 @@ async fn a_version_hands_its_memories_to_the_one_after_it() {
         assert_eq!((old.instances_kept(), new.take_over().await), (0, 0));
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_runs_on_a_version_that_is_stopped_ends_on_kept_instances_too() {
+    let long = CallLimits { cpu_ms: 600_000, wall_ms: 600_000, ..limits() };
+    for policy in [InstancePolicy::Call, InstancePolicy::Session, InstancePolicy::Shared] {
+        for tool in ["stall", "loop"] {
+            let version = load(engines(), keeper(), long.clone(), Keeping { policy, ..Keeping::default() });
+            let (caller, _) = Recorder::stalled();
+            let mut running = Box::pin(version.call_tool(Some(caller.of_session("a")), tool.into(), String::new()));
+            assert!(is_pending(&mut running).await);
+            version.stop();
+            let ended = tokio::time::timeout(PATIENCE, running).await.expect("it goes on");
+            assert_eq!(ended, Err(Failure::Deadline), "{policy:?} {tool}");
+        }
+    }
+}

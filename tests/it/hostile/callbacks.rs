@@ -172,15 +172,37 @@ async fn as_is(client: &Client, method: &str, params: Value) -> Value {
     client.request_as_is(method, params).await.unwrap()
 }
 
+/// A host that keeps a single instance, of a guest with this fault.
+async fn with_one_instance(callback: Callback, fault: Fault) -> Host {
+    let table = format!("{TABLE}\ninstance = \"session\"\nconfig = {{ wrong = \"{} {}\" }}", callback.name(), fault.name());
+    let mut config = Config::parse(&beside_echo(&guest("saboteur", SABOTEUR, &table))).unwrap();
+    config.limits.instances = 1;
+    Host::start(config.clone(), sources(&config)).await.unwrap()
+}
+
+/// The time is that of the call that wants its memory back. It is lost with it, and the next call does without.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_that_takes_for_ever_to_restore_costs_one_call() {
+    for fault in [Fault::Loop, Fault::Sleep] {
+        let host = with_one_instance(Callback::Restore, fault).await;
+        let (one, two) = (session(&host).await, session(&host).await);
+        let call = async |client: &Client| as_is(client, "tools/call", json!({ "name": "well", "arguments": {} })).await;
+        for client in [&one, &two] {
+            assert_eq!(call(client).await["result"]["content"][0]["text"], "well");
+        }
+        let failed = call(&one).await;
+        assert_eq!(failed["error"]["data"]["type"], "handler_timeout", "{failed}");
+        let next = call(&one).await;
+        assert_eq!(next["result"]["content"][0]["text"], "well", "after {} in restore: {next}", fault.name());
+    }
+}
+
 /// Two sessions take turns on the only instance: it is saved and restored each time, or would be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_while_memory_is_saved_or_restored_costs_that_memory_alone() {
     for callback in [Callback::Save, Callback::Restore] {
         for fault in [Fault::Trap, Fault::Grow] {
-            let table = format!("{TABLE}\ninstance = \"session\"\nconfig = {{ wrong = \"{} {}\" }}", callback.name(), fault.name());
-            let config = Config::parse(&beside_echo(&guest("saboteur", SABOTEUR, &table))).unwrap();
-            let limited = Config { limits: guesthouse::config::Limits { instances: 1, ..config.limits.clone() }, ..config.clone() };
-            let host = Host::start(limited, sources(&config)).await.unwrap();
+            let host = with_one_instance(callback, fault).await;
             let (one, two, beside) = (session(&host).await, session(&host).await, host.connect(Some("echo")).unwrap());
             for round in 0..3 {
                 for client in [&one, &two] {

@@ -58,6 +58,46 @@ async fn no_guest_reaches_the_keys_of_another() {
 }
 
 #[tokio::test]
+async fn a_configuration_in_another_folder_shares_nothing_that_it_does_not_mean_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |home: Option<&str>, space: Option<&str>| {
+        let mut config = in_file(&folder.path().join("state/state.db"));
+        (config.home, config.storage.space) = (home.map(Into::into), space.map(str::to_owned));
+        config
+    };
+    let look = |bucket| json!([{ "bucket": bucket, "do": "count", "key": "n" }]);
+    let counts = [
+        (Some("/one"), None, 1),
+        (Some("/two"), None, 1),
+        (Some("/one"), None, 2),
+        (Some("/one"), Some("both"), 1),
+        (Some("/two"), Some("both"), 2),
+        (None, None, 1),
+        (None, None, 2),
+    ];
+    for (home, space, count) in counts {
+        let host = host(at(home, space), granted()).await;
+        for bucket in ["guest", "principal"] {
+            assert_eq!(run(&host, look(bucket)).await, json!([count]), "{home:?} {space:?} {bucket}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_of_no_session_which_it_outlives() {
+    let (_host, address) = serve(vec![granted()], in_memory()).await;
+    let mut client = Client::connect_to(address, Era::Handshake, "/mcp/state").await;
+    let write = |bucket| json!([{ "bucket": bucket, "do": "set", "key": "ready", "value": "yes" }]);
+    assert_eq!(saw(&client.call("run", json!({ "steps": write("guest") })).await), json!([null]));
+    assert_eq!(saw(&client.call("run", json!({ "steps": write("session") })).await), json!([null]));
+    let params = json!({ "name": "wait", "arguments": { "steps": write("session") }, "task": {} });
+    let begun = client.request("tools/call", params).await;
+    let task = begun["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}"));
+    let done = client.request("tasks/result", json!({ "taskId": task })).await;
+    assert_eq!(saw(&done), json!([{ "error": "no-such-store" }]));
+}
+
+#[tokio::test]
 async fn sessions_have_a_bucket_each_and_the_modern_era_has_none() {
     let (_host, address) = serve(vec![granted()], in_memory()).await;
     let mut modern = Client::connect_to(address, Era::Modern, "/mcp/state").await;

@@ -150,7 +150,7 @@ async fn a_migration_that_fails_changes_nothing() {
 #[tokio::test]
 async fn going_back_over_a_migration_is_asked_for_and_says_what_is_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let file = StorageConfig { kind: Kind::Sqlite, path: Some(folder.path().join("state.db")) };
+    let file = StorageConfig { path: Some(folder.path().join("state.db")), ..StorageConfig::default() };
     let config = || Config { storage: file.clone(), ..config(folder.path()) };
     let host = start(config(), source(folder.path(), "")).await;
     let client = host.connect(None).unwrap();
@@ -181,7 +181,7 @@ async fn going_back_over_a_migration_is_asked_for_and_says_what_is_lost() {
 async fn a_version_that_comes_while_the_host_is_down_migrates_before_anybody_calls_it() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let file = StorageConfig { kind: Kind::Sqlite, path: Some(at.join("state.db")) };
+    let file = StorageConfig { kind: Kind::Sqlite, path: Some(at.join("state.db")), ..StorageConfig::default() };
     let with = async |version: u8, table: &str| {
         let guest = source(at, table);
         let config = Config { storage: file.clone(), ..config(at) };

@@ -49,23 +49,18 @@ impl AccessRules {
 
     /// Checks `Host` and `Origin`.
     pub fn check(&self, parts: &Parts) -> Result<Access, HttpRefusal> {
-        let mut named = parts.headers.get_all(HOST).iter();
-        let host = match (named.next().map(HeaderValue::to_str), named.next(), parts.uri.authority()) {
-            (Some(Ok(host)), None, None) => host,
-            // An absolute request target outranks the header; were they to differ, somebody is confused.
-            (Some(Ok(host)), None, Some(target)) if target.as_str().eq_ignore_ascii_case(host) => host,
-            (None, None, Some(target)) => target.as_str(),
-            _ => return Err(wrong_host()),
-        };
-        if !self.serves_host(host) {
-            return Err(wrong_host());
-        }
+        let host = host(parts).filter(|host| self.serves_host(host)).ok_or_else(wrong_host)?;
         let mut origins = parts.headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (None, _) => Ok(Access { cors: None }),
             (Some(origin), None) => self.check_origin(origin, host),
             (Some(_), Some(_)) => Err(wrong_origin()),
         }
+    }
+
+    /// Whether the request is for one of the hosts.
+    pub fn names_host(&self, parts: &Parts) -> bool {
+        host(parts).is_some_and(|host| self.serves_host(host))
     }
 
     fn serves_host(&self, host: &str) -> bool {
@@ -114,6 +109,18 @@ impl Access {
             }
         }
         headers
+    }
+}
+
+/// The host that a request names; None where it does not name one, or more than one.
+fn host(parts: &Parts) -> Option<&str> {
+    let mut named = parts.headers.get_all(HOST).iter();
+    match (named.next().map(HeaderValue::to_str), named.next(), parts.uri.authority()) {
+        (Some(Ok(host)), None, None) => Some(host),
+        // An absolute request target outranks the header; were they to differ, somebody is confused.
+        (Some(Ok(host)), None, Some(target)) if target.as_str().eq_ignore_ascii_case(host) => Some(host),
+        (None, None, Some(target)) => Some(target.as_str()),
+        _ => None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! What one callback reads and writes: its reads are remembered, its writes are held back, and at its end both become one commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{Refused, Shelf};
+use super::{Reads, Refused, Shelf};
 use crate::storage::{Backend, Commit, CommitError, Part, Quota, Space, Storage, Usage};
 
 /// Length of a key.
@@ -24,6 +24,7 @@ const PAGES_MAX: usize = 10_000;
 /// See the module. Made when a callback first touches a bucket.
 pub(crate) struct Tx {
     storage: Storage,
+    reads: Reads,
     quota: Quota,
     value_bytes: usize,
     spaces: BTreeMap<Space, Touched>,
@@ -53,6 +54,7 @@ impl Tx {
     pub(crate) fn new(shelf: &Shelf) -> Self {
         Self {
             storage: shelf.storage.clone(),
+            reads: shelf.reads.clone(),
             quota: shelf.quota,
             value_bytes: shelf.value_bytes,
             spaces: BTreeMap::new(),
@@ -67,11 +69,16 @@ impl Tx {
     /// The values of some keys, the callback's own writes included.
     pub(crate) async fn get(&mut self, backend: &dyn Backend, space: &Space, keys: Vec<String>) -> Result<Vec<Option<Bytes>>, Refused> {
         let mut torn = false;
+        let reads = self.reads.clone();
         let touched = self.touch(space, &keys)?;
-        let unwritten: Vec<String> = keys.iter().filter(|key| !touched.writes.contains_key(*key)).cloned().collect();
+        // Each once, however often it is asked for: the storage hands over a copy for each.
+        let unwritten: BTreeSet<&String> = keys.iter().filter(|key| !touched.writes.contains_key(*key)).collect();
+        let unwritten: Vec<String> = unwritten.into_iter().cloned().collect();
         let mut found = BTreeMap::new();
         if !unwritten.is_empty() {
-            let records = backend.get(space.clone(), unwritten.clone()).await?;
+            let bytes_max = if keys.len() > 1 { BATCH_BYTES_MAX } else { usize::MAX };
+            let _turn = reads.turn().await;
+            let records = backend.get_within(space.clone(), unwritten.clone(), bytes_max).await?.ok_or_else(too_much)?;
             for (key, record) in unwritten.into_iter().zip(records) {
                 let seen = record.as_ref().map(|record| (record.revision, record.value.len()));
                 torn |= *touched.seen.entry(key.clone()).or_insert(seen) != seen;
@@ -86,7 +93,7 @@ impl Tx {
         self.torn |= torn;
         let bytes = values.iter().flatten().map(Bytes::len).fold(0, usize::saturating_add);
         if keys.len() > 1 && bytes > BATCH_BYTES_MAX {
-            return Err(Refused::Other(format!("these values have {bytes} bytes, and one batch hands over at most {BATCH_BYTES_MAX}")));
+            return Err(too_much());
         }
         Ok(values)
     }
@@ -100,6 +107,7 @@ impl Tx {
         let (before, mut after) = match self.usage {
             Some(usage) => usage,
             None => {
+                let _turn = self.reads.turn().await;
                 let usage = backend.usage(space.realm.clone()).await?;
                 (usage, usage)
             }
@@ -140,12 +148,14 @@ impl Tx {
         if self.pages.len() >= PAGES_MAX {
             return Err(Refused::Other(format!("one callback can list {PAGES_MAX} pages")));
         }
+        let turn = self.reads.turn().await;
         let page = backend.keys(space.clone(), after.clone(), PAGE_LEN).await?;
+        drop(turn);
         self.looks = self.looks.saturating_add(1);
         let touched = self.spaces.entry(space.clone()).or_default();
         self.torn |= *touched.listed.get_or_insert(page.revision) != page.revision;
         let last = page.keys.last().filter(|_| page.more).cloned();
-        let mut keys: std::collections::BTreeSet<String> = page.keys.into_iter().collect();
+        let mut keys: BTreeSet<String> = page.keys.into_iter().collect();
         let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let to = last.as_ref().map_or(Bound::Unbounded, Bound::Included);
         for (key, value) in touched.writes.range::<String, _>((from, to)) {
@@ -203,7 +213,9 @@ impl Tx {
         if self.torn {
             return Err(CommitError::Conflict);
         }
-        let storage = self.storage.clone();
+        let (storage, reads) = (self.storage.clone(), self.reads.clone());
+        // Without writes it is a read.
+        let _turn = if self.has_writes() { None } else { Some(reads.turn().await) };
         let commit = Commit { parts: self.into_parts() };
         storage.open().await?.commit(commit).await
     }
@@ -232,6 +244,11 @@ impl Tx {
         }
         Ok(self.spaces.entry(space.clone()).or_default())
     }
+}
+
+/// What a batch is answered that asks for more than one may.
+fn too_much() -> Refused {
+    Refused::Other(format!("these values have more than {BATCH_BYTES_MAX} bytes, which is what one batch hands over at most"))
 }
 
 /// Whether so much may be held back, by itself and on top of what there was.

@@ -83,8 +83,12 @@ impl Desk {
     pub(in crate::dispatch) fn take_up(&self) {
         for (id, endpoint, guest, name) in self.tasks.left() {
             let view = self.news.registry.load().view(&endpoint).cloned();
-            let named = view.as_ref().and_then(|view| view.tool(&name));
-            let annotations = named.and_then(|named| named.tool()).and_then(|tool| tool.listed.annotations.as_ref());
+            let Some(named) = view.as_ref().and_then(|view| named_of(view, &name, &guest).ok()) else {
+                let text = format!("The server was restarted while `{name}` ran, which is no tool of the guest `{guest}` any more");
+                self.tasks.end(&id, tasks::internal(InternalKind::HandlerError, &text));
+                continue;
+            };
+            let annotations = named.tool().and_then(|tool| tool.listed.annotations.as_ref());
             if annotations.is_some_and(|said| said.idempotent == Some(true) || said.read_only == Some(true)) {
                 self.begin(&id, guest, None);
             } else {
@@ -99,19 +103,20 @@ impl Desk {
         let record = self.tasks.record(id, None, |record| {
             let arguments = if running.is_some() { String::new() } else { record.work.arguments.clone() };
             let context = record.work.context.clone();
-            record.task.live().is_some().then(|| (record.owner.endpoint.clone(), record.work.tool.clone(), context, arguments))
+            let (endpoint, work) = (record.owner.endpoint.clone(), &record.work);
+            record.task.live().is_some().then(|| (endpoint, work.guest.clone(), work.tool.clone(), context, arguments))
         });
-        let (endpoint, tool, context, arguments) = record.flatten()?;
+        let (endpoint, guest, tool, context, arguments) = record.flatten()?;
         let Some(view) = self.news.registry.load().view(&endpoint).cloned() else {
             self.end(id, &context, Err(not_found(&tool)));
             return None;
         };
         let (answer, span) = match running {
             Some(running) => (running, Span::current()),
-            None => match view.tool(&tool).and_then(|named| self.start(id, named, &context, arguments)) {
-                Some(started) => started,
-                None => {
-                    self.end(id, &context, Err(not_found(&tool)));
+            None => match named_of(&view, &tool, &guest).and_then(|named| self.start(id, named, &context, arguments)) {
+                Ok(started) => started,
+                Err(failure) => {
+                    self.end(id, &context, Err(failure));
                     return None;
                 }
             },
@@ -119,8 +124,8 @@ impl Desk {
         Some(Run { view, tool, context, answer, span })
     }
 
-    fn start(&self, id: &Arc<str>, named: &ViewTool, context: &CallContext, arguments: String) -> Option<(Running, Span)> {
-        let own_name = named.tool()?.listed.name.clone();
+    fn start(&self, id: &Arc<str>, named: &ViewTool, context: &CallContext, arguments: String) -> Result<(Running, Span), Failure> {
+        let own_name = named.tool().ok_or_else(|| guest_gone(&named.guest.name))?.listed.name.clone();
         let version = named.guest.version.clone();
         let allowance = Allowance::of_call(version.limits());
         allowance.become_task(version.limits());
@@ -128,7 +133,7 @@ impl Desk {
         let span = seat.span(Subject::Tool(&own_name));
         let caller = span.in_scope(|| seat.of(self.news.voice(&named.guest)));
         let running = version.call_tool_within(caller, allowance, own_name, arguments).instrument(span.clone()).boxed();
-        Some((running, span))
+        Ok((running, span))
     }
 
     /// Takes in how a run ended.
@@ -173,6 +178,13 @@ impl Desk {
     pub(super) fn end(&self, id: &str, context: &CallContext, outcome: Outcome) {
         self.tasks.end(id, Over::of(outcome, context.revision));
     }
+}
+
+/// The tool that a task goes on with. It must be the guest's that the task is of: under its name there may be another's by now, which
+/// has no business with the arguments and answers.
+fn named_of<'a>(view: &'a View, tool: &str, guest: &str) -> Result<&'a ViewTool, Failure> {
+    let named = view.tool(tool).ok_or_else(|| not_found(tool))?;
+    if *named.guest.name == *guest { Ok(named) } else { Err(guest_gone(guest)) }
 }
 
 /// What a guest that is not there (any more) makes of a task.

@@ -108,9 +108,16 @@ fn everything_else_is_named() {
 
 #[test]
 fn ranges_are_read_or_refused_with_the_reason() {
-    for (text, shown) in
-        [("10.0.0.0/8", "10.0.0.0/8"), ("fd00::/8", "fd00::/8"), ("::ffff:10.0.0.1", "10.0.0.1"), ("1.2.3.4/32", "1.2.3.4")]
-    {
+    for (text, shown) in [
+        ("10.0.0.0/8", "10.0.0.0/8"),
+        ("fd00::/8", "fd00::/8"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("1.2.3.4/32", "1.2.3.4"),
+        ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+        ("::ffff:0:0/96", "0.0.0.0/0"),
+        ("::ffff:1.2.3.4/128", "1.2.3.4"),
+        ("::/0", "::/0"),
+    ] {
         assert_eq!(Range::parse(text).unwrap().to_string(), shown);
     }
     for (text, part) in [

@@ -44,6 +44,7 @@ fn a_pattern_allows_what_it_says() {
         ("http://[::1]:8080/*", "http://[::1]:8080/"),
         ("http://[10.0.0.0/8]:*/v1/*", "http://10.1.2.3:99/v1/x"),
         ("http://[fd00::/8]", "http://[fd00::1]/"),
+        ("http://[::ffff:10.0.0.0/104]", "http://10.1.2.3/"),
         ("http://example.com:*", "http://example.com:1/"),
         ("http://example.com:*", "http://example.com/"),
     ] {
@@ -85,6 +86,8 @@ fn and_nothing_else() {
         ("GET https://api.example.com", "get https://api.example.com/"),
         ("https://api.example.com", "TRACE https://api.example.com/"),
         ("https://api.example.com", "CONNECT https://api.example.com/"),
+        ("https://api.example.com", "trace https://api.example.com/"),
+        ("https://api.example.com", "Connect https://api.example.com/"),
         ("https://*.example.com", "https://example.com/"),
         ("https://*.example.com", "https://evilexample.com/"),
         ("https://*.example.com", "https://a.example.com.evil.com/"),
@@ -126,6 +129,23 @@ fn exact_names_are_told_from_wild_ones() {
     ] {
         assert_eq!(patterns.allows(&ask(request).unwrap()), how, "{request}");
     }
+}
+
+#[test]
+fn an_origin_is_reached_where_some_request_to_it_is_allowed() {
+    let patterns = ["POST https://api.example.com/v1", "http://*.test:*", "https://[10.0.0.0/8]"];
+    for (origin, reached) in [
+        ("https://api.example.com", true),
+        ("http://a.test:81", true),
+        ("https://10.1.2.3", true),
+        ("http://api.example.com", false),
+        ("https://api.example.com:8443", false),
+        ("https://a.test", false),
+        ("http://10.1.2.3", false),
+    ] {
+        assert_eq!(Patterns::parse(&patterns).unwrap().reach(&Origin::parse(origin).unwrap()), reached, "{origin}");
+    }
+    assert!(!Patterns::default().reach(&Origin::parse("https://api.example.com").unwrap()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 /// Threads that read, each with a connection.
-const READERS: usize = 2;
+pub(super) const READERS: usize = 2;
 /// Reads that may wait for one of them; who comes then waits outside.
 const READS_WAITING_MAX: usize = 1_024;
 
@@ -41,14 +41,29 @@ impl Readers {
     }
 }
 
-pub(super) fn get(connection: &Connection, space: &Space, keys: &[String]) -> rusqlite::Result<Vec<Option<Record>>> {
-    let Some((id, _)) = find_space(connection, space)? else { return Ok(vec![None; keys.len()]) };
+pub(super) fn get(
+    connection: &Connection,
+    space: &Space,
+    keys: &[String],
+    bytes_max: usize,
+) -> rusqlite::Result<Option<Vec<Option<Record>>>> {
+    let Some((id, _)) = find_space(connection, space)? else { return Ok(Some(vec![None; keys.len()])) };
     let mut select = connection.prepare_cached("SELECT value, revision FROM entry WHERE space = ?1 AND key = ?2")?;
-    let record = |row: &rusqlite::Row<'_>| {
-        let value: Vec<u8> = row.get(0)?;
-        Ok(Record { value: Bytes::from(value), revision: unsigned(row.get(1)?) })
-    };
-    keys.iter().map(|key| select.query_row((id, key), record).optional()).collect()
+    let mut left = bytes_max;
+    let mut records = Vec::new();
+    for key in keys {
+        let record = |row: &rusqlite::Row<'_>| {
+            let value = row.get_ref(0)?.as_blob()?;
+            let Some(rest) = left.checked_sub(value.len()) else { return Ok(None) };
+            left = rest;
+            Ok(Some(Record { value: Bytes::copy_from_slice(value), revision: unsigned(row.get(1)?) }))
+        };
+        match select.query_row((id, key), record).optional()? {
+            Some(None) => return Ok(None),
+            found => records.push(found.flatten()),
+        }
+    }
+    Ok(Some(records))
 }
 
 pub(super) fn keys(connection: &Connection, space: &Space, after: Option<&str>, len: usize) -> rusqlite::Result<Page> {

@@ -137,3 +137,39 @@ async fn those_who_share_a_file_know_of_each_other() {
     let nodes = one.nodes().await.unwrap();
     assert!(nodes.len() == 2 && nodes.iter().any(|node| node == two.node()) && one.node() != two.node());
 }
+
+#[tokio::test]
+async fn a_read_that_nobody_waits_for_is_skipped() {
+    let (_folder, path) = file();
+    let sqlite = Sqlite::open(&path).await.unwrap();
+    let (go, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    // All threads that read stand still, so that what follows waits in the queue.
+    let busy: Vec<_> = (0..reader::READERS)
+        .map(|_| {
+            let held = held.clone();
+            sqlite.read(move |_| Ok(held.lock().unwrap().recv().is_ok()))
+        })
+        .collect();
+    let mut busy = Box::pin(futures_util::future::join_all(busy));
+    assert!(busy.as_mut().now_or_never().is_none());
+    let ran = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    {
+        let ran = ran.clone();
+        let mut given_up = Box::pin(sqlite.read(move |_| {
+            ran.store(true, std::sync::atomic::Ordering::SeqCst);
+            Ok(())
+        }));
+        assert!(given_up.as_mut().now_or_never().is_none());
+    }
+    for _ in 0..reader::READERS {
+        go.send(()).unwrap();
+    }
+    busy.await;
+    // One that came later, on each thread at most.
+    for _ in 0..2 * reader::READERS {
+        sqlite.read(|_| Ok(())).await.unwrap();
+    }
+    drop(sqlite);
+    assert!(!ran.load(std::sync::atomic::Ordering::SeqCst));
+}

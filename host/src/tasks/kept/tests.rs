@@ -54,7 +54,7 @@ fn shown(store: &impl Store, id: &str) -> Option<String> {
 async fn all_of_a_task_outlives_its_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state/state.db");
-    let first = KeptStore::open(&storage(&path).await, LIMITS, 0).await.unwrap();
+    let first = KeptStore::open(&storage(&path).await, LIMITS, 0, &|_| true).await.unwrap();
     for id in ["working", "waiting", "done", "gone"] {
         first.insert(record(id)).unwrap();
     }
@@ -75,7 +75,7 @@ async fn all_of_a_task_outlives_its_process() {
     }
     let before: Vec<_> = ["working", "waiting", "done"].map(|id| shown(&first, id)).into();
     // While its process is there, nobody takes a task over.
-    let beside = KeptStore::open(&storage(&path).await, LIMITS, 2_000).await.unwrap();
+    let beside = KeptStore::open(&storage(&path).await, LIMITS, 2_000, &|_| true).await.unwrap();
     assert!(beside.ids().is_empty());
     drop((first, beside));
     let storage = storage(&path).await;
@@ -84,7 +84,7 @@ async fn all_of_a_task_outlives_its_process() {
     while backend.nodes().await.unwrap().len() > 1 {
         tokio::task::yield_now().await;
     }
-    let next = KeptStore::open(&storage, LIMITS, 2_000).await.unwrap();
+    let next = KeptStore::open(&storage, LIMITS, 2_000, &|_| true).await.unwrap();
     let unbound = |text: Option<String>| text.map(|text| text.replace("session: Some(\"s\")", "session: None"));
     let after: Vec<_> = ["working", "waiting", "done"].map(|id| shown(&next, id)).into();
     assert_eq!(after, before.into_iter().map(unbound).collect::<Vec<_>>());
@@ -106,6 +106,31 @@ async fn what_cannot_be_read_is_dropped() {
     let whole = serde_json::to_vec(&record("whole")).unwrap();
     part.writes = vec![("broken".into(), Some("{\"owner\":1}".into())), ("whole".into(), Some(whole.into()))];
     backend.commit(Commit { parts: vec![part] }).await.unwrap();
-    let store = KeptStore::open(&storage, LIMITS, 0).await.unwrap();
+    let store = KeptStore::open(&storage, LIMITS, 0, &|_| true).await.unwrap();
     assert_eq!(store.ids().iter().map(|id| id.to_string()).collect::<Vec<_>>(), ["whole"]);
+}
+
+#[tokio::test]
+async fn tasks_of_guests_that_are_not_served_here_are_left_alone() {
+    let storage = Storage::memory();
+    let backend = storage.open().await.unwrap();
+    let mut part = Part::new(space("gone"), Quota::NONE);
+    // More than are looked at at once, so that those that stay are passed by.
+    for number in 0..2 * GROUP_MAX {
+        let id = format!("{number:05}");
+        let mut record = record(&id);
+        record.work.guest = if number % 3 == 0 { "g".into() } else { "other".into() };
+        if number == 1 {
+            record.task.ttl_ms = 0;
+        }
+        part.writes.push((id, Some(serde_json::to_vec(&record).unwrap().into())));
+    }
+    backend.commit(Commit { parts: vec![part] }).await.unwrap();
+    let store = KeptStore::open(&storage, LIMITS, 2_000, &|guest| guest == "g").await.unwrap();
+    let own = (2 * GROUP_MAX).div_ceil(3);
+    assert_eq!(store.ids().len(), own);
+    let left = backend.keys(space("gone"), None, 1_000).await.unwrap().keys;
+    assert_eq!(left.len(), 2 * GROUP_MAX - own - 1, "what has expired goes, whose ever it is");
+    let beside = KeptStore::open(&storage, LIMITS, 2_000, &|guest| guest == "other").await.unwrap();
+    assert_eq!(beside.ids().len(), left.len());
 }

@@ -56,7 +56,7 @@ async fn serve<S: Service>(
         return preflight(server, &parts, access);
     }
     // Before anything else is said: who may not call learns nothing, not even what there is.
-    let identity = server.service.identify(&parts.headers, server.local)?;
+    let identity = server.service.identify(&parts.headers, server.is_local(&parts))?;
     if server.service.config().server.sse
         && let Some(wanted) = legacy::wanted(parts.uri.path())
     {

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use guesthouse::guest::{CallLimits, Failure};
+use guesthouse::config::grants::InstancePolicy;
+use guesthouse::guest::{CallLimits, Failure, Keeping};
 use serde_json::json;
 
 use super::outside::{Outside, Server};
+use crate::support::text;
 
 async fn limited(limits: CallLimits) -> (Server, Outside) {
     let server = Server::start().await;
@@ -110,4 +112,28 @@ async fn a_call_that_is_dropped_ends_its_requests() {
     let mut rest = Vec::new();
     tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut rest).await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(5), "the connection outlived its call");
+}
+
+#[tokio::test]
+async fn what_an_instance_that_lives_on_keeps_of_its_requests_ends_with_their_call() {
+    let limits = CallLimits { requests_at_once: 1, request_wall_ms: 600_000, ..CallLimits::default() };
+    let (server, outside) = limited(limits).await;
+    let version = Outside { keeping: Keeping { policy: InstancePolicy::Shared, ..Keeping::default() }, ..outside }.version();
+    let arguments = json!({ "request": { "authority": server.authority(), "path": "/stalls" }, "count": 1 }).to_string();
+    for _ in 0..3 {
+        let outcome = version.call_tool(None, "hoard".into(), arguments.clone()).await;
+        let answer: serde_json::Value = serde_json::from_str(&text(outcome)).unwrap();
+        assert_eq!(answer[0]["status"], 200, "{answer}");
+    }
+    assert_eq!(version.instances_kept(), 1, "the responses are still there");
+}
+
+#[tokio::test]
+async fn a_response_that_nobody_reads_ends_with_its_time() {
+    let limits = CallLimits { requests_at_once: 1, request_wall_ms: 200, ..CallLimits::default() };
+    let (server, outside) = limited(limits).await;
+    let ask = json!({ "request": { "authority": server.authority(), "path": "/stalls" }, "count": 3 });
+    let answers = outside.call("hoard", ask).await;
+    // The second waits for the first until its own time is over, and then there is room.
+    assert_eq!((&answers[0]["status"], &answers[2]["status"]), (&json!(200), &json!(200)), "{answers:?}");
 }

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use guesthouse::audit::{Audit, Event, Sink};
 use guesthouse::capability::http::{Http, SecretHeader};
 use guesthouse::config::grants::Grants;
-use guesthouse::guest::{CallLimits, Engines, Failure as CallFailure, LoadError, Room, Settings, Version, load_bytes};
+use guesthouse::guest::{CallLimits, Engines, Failure as CallFailure, Keeping, LoadError, Room, Settings, Version, load_bytes};
 use guesthouse::network::{Failure, Network, Proxies, Resolve, Trust};
 use guesthouse::policy::http::Patterns;
 use guesthouse::policy::origin::Origin;
@@ -30,13 +30,26 @@ use wasm_encoder::{CustomSection, Encode as _, Section as _};
 use crate::support::{cache, engines, outgoing, text};
 
 /// Names and their addresses, and how often they were asked for. A name that is not there has none.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Names {
     addresses: Arc<Mutex<HashMap<String, Vec<IpAddr>>>>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// What becomes of names that are not there; `None`: nobody answers.
+    otherwise: Arc<Mutex<Option<Failure>>>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { addresses: Arc::default(), asked: Arc::default(), otherwise: Arc::new(Mutex::new(Some(Failure::Unresolved))) }
+    }
 }
 
 impl Names {
+    /// How other names fail; `None`: nobody answers.
+    pub fn otherwise(&self, failure: Option<Failure>) {
+        *self.otherwise.lock().unwrap() = failure;
+    }
+
     pub fn lead(&self, name: &str, to: &[&str]) {
         self.addresses.lock().unwrap().insert(name.into(), to.iter().map(|address| address.parse().unwrap()).collect());
     }
@@ -49,8 +62,11 @@ impl Names {
 impl Resolve for Names {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, Failure>> {
         self.asked.lock().unwrap().push(name.into());
-        let found = self.addresses.lock().unwrap().get(name).cloned().ok_or(Failure::Unresolved);
-        std::future::ready(found).boxed()
+        match (self.addresses.lock().unwrap().get(name).cloned(), *self.otherwise.lock().unwrap()) {
+            (Some(found), _) => std::future::ready(Ok(found)).boxed(),
+            (None, Some(failure)) => std::future::ready(Err(failure)).boxed(),
+            (None, None) => std::future::pending().boxed(),
+        }
     }
 }
 
@@ -74,6 +90,7 @@ pub struct Outside {
     /// What the component declares, if it declares anything.
     pub declared: Option<Vec<&'static str>>,
     pub limits: CallLimits,
+    pub keeping: Keeping,
     pub names: Names,
     pub trail: Arc<Trail>,
 }
@@ -105,7 +122,16 @@ impl Outside {
         let limits = CallLimits { wall_ms: 20_000, ..limits };
         let room = Http::new(&network, Patterns::parse(patterns).unwrap(), secrets, &limits);
         let patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        Self { engines: engines().clone(), room: Some(Arc::new(room)), patterns, declared: None, limits, names, trail: Arc::default() }
+        Self {
+            engines: engines().clone(),
+            room: Some(Arc::new(room)),
+            patterns,
+            declared: None,
+            limits,
+            keeping: Keeping::default(),
+            names,
+            trail: Arc::default(),
+        }
     }
 
     pub fn version(&self) -> Version {
@@ -117,7 +143,7 @@ impl Outside {
             name: "outgoing".into(),
             config_json: "{}".into(),
             limits: self.limits.clone(),
-            keeping: Default::default(),
+            keeping: self.keeping.clone(),
             commit_lock: Default::default(),
             grants: Grants { http: self.patterns.clone(), ..Grants::default() },
             room: Room { audit: Audit::to(self.trail.clone()), http: self.room.clone(), ..Room::default() },

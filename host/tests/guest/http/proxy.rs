@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use guesthouse::guest::CallLimits;
+use guesthouse::network::Failure;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -106,4 +107,38 @@ async fn a_proxy_is_no_way_around_the_checks() {
     assert!(proxy.heads().is_empty());
     // The operator chose this one.
     assert_eq!(outside.send(json!({ "authority": "exact.example" })).await["body"], "proxied");
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_known_to_be_none_is_not_for_the_proxy() {
+    let proxy = Proxy::start(([127, 0, 0, 1], 9).into()).await;
+    let outside = proxy.outside(&["http://exact.example"], &[]);
+    let outside = Outside { limits: CallLimits { request_connect_ms: 100, ..outside.limits.clone() }, ..outside };
+    let dns = "DnsError(DnsErrorPayload { rcode: None, info-code: None })";
+    for (failure, error) in [
+        (Some(Failure::ResolveFailed), dns),
+        (Some(Failure::TooManyAddresses), "DestinationIpProhibited"),
+        (Some(Failure::Stopped), "ConnectionTerminated"),
+        (None, "DnsTimeout"),
+    ] {
+        outside.names.otherwise(failure);
+        let answer = outside.send(json!({ "authority": "exact.example" })).await;
+        assert_eq!(answer["error"], error, "{failure:?}");
+    }
+    let many: Vec<String> = (0..65).map(|last| format!("93.184.216.{last}")).collect();
+    outside.names.lead("exact.example", &many.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(outside.send(json!({ "authority": "exact.example" })).await["error"], "DestinationIpProhibited");
+    assert_eq!(outside.audit().last().unwrap(), "Refused outgoing http GET http://exact.example/ (it leads to more than 64 addresses)");
+    assert!(proxy.heads().is_empty());
+}
+
+#[tokio::test]
+async fn a_guest_that_is_in_a_hurry_does_not_skip_the_check() {
+    let proxy = Proxy::start(([127, 0, 0, 1], 9).into()).await;
+    let outside = proxy.outside(&["http://exact.example"], &[]);
+    let outside = Outside { limits: CallLimits { request_connect_ms: 200, ..outside.limits.clone() }, ..outside };
+    outside.names.otherwise(None);
+    let answer = outside.send(json!({ "authority": "exact.example", "connect_ms": 1 })).await;
+    assert_eq!(answer["error"], "DnsTimeout");
+    assert!(proxy.heads().is_empty());
 }

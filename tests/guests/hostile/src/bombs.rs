@@ -8,10 +8,21 @@ use crate::{structured, text};
 
 /// Deeper than a parser may go that calls itself, and valid all the same.
 const DEPTH: usize = 50_000;
+/// The same in a list, whose other entries are to be served.
+const SCHEMA_DEPTH: usize = 1_000;
 
 /// Objects within each other.
 pub fn deep() -> String {
-    format!("{}1{}", r#"{"a":"#.repeat(DEPTH), "}".repeat(DEPTH))
+    nested(DEPTH)
+}
+
+/// A schema that holds such a value.
+pub fn schema() -> String {
+    format!(r#"{{"type":"object","default":{}}}"#, nested(SCHEMA_DEPTH))
+}
+
+fn nested(levels: usize) -> String {
+    format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels))
 }
 
 pub fn in_meta(meta: String) -> Result<ToolOutcome, Error> {

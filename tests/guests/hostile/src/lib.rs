@@ -43,7 +43,7 @@ const SLOW: &str = r##"{"type":"object","$defs":{
 /// What a tool says its arguments are; most take anything.
 fn input_schema(tool: Attack) -> String {
     let fixed = match tool {
-        Attack::SchemaDeep => return format!(r#"{{"type":"object","default":{}}}"#, bombs::deep()),
+        Attack::SchemaDeep => return bombs::schema(),
         Attack::SchemaNoJson => "{type",
         Attack::SchemaNoObject => r#"{"type":"string"}"#,
         Attack::SchemaInvalid => r#"{"type":"object","properties":{"a":{"type":"text"}}}"#,

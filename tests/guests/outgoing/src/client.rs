@@ -1,5 +1,6 @@
 //! One request over `wasi:http`, without a library in between that would tidy it up.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use wasip2::http::outgoing_handler;
@@ -32,6 +33,22 @@ pub fn together(ask: &Ask, count: u32) -> Vec<Answer> {
     let target = Target::of(ask);
     let begun: Vec<_> = (0..count).map(|_| begin(ask, &target)).collect();
     begun.into_iter().map(|begun| begun.and_then(|(future, _)| wait(&future)).map_or_else(|error| failed(&error), |r| read(r, ask))).collect()
+}
+
+thread_local! {
+    static HOARD: RefCell<Vec<IncomingResponse>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Sends it, and keeps what comes back.
+pub fn hoard(ask: &Ask) -> Answer {
+    match begin(ask, &Target::of(ask)).and_then(|(future, _)| wait(&future)) {
+        Err(error) => failed(&error),
+        Ok(response) => {
+            let answer = Answer { status: Some(response.status()), ..Answer::default() };
+            HOARD.with_borrow_mut(|hoard| hoard.push(response));
+            answer
+        }
+    }
 }
 
 struct Target {
@@ -93,9 +110,10 @@ fn begin(ask: &Ask, target: &Target) -> Result<(FutureIncomingResponse, Fields),
     request.set_path_with_query(Some(target.path.as_deref().unwrap_or("/"))).map_err(|()| "path")?;
     let body = ask.body_bytes.map(|_| request.body()).transpose().map_err(|()| "body")?;
     let sent = request.headers();
-    let options = ask.patience_ms.map(|ms| {
+    let options = (ask.patience_ms.is_some() || ask.connect_ms.is_some()).then(|| {
         let options = RequestOptions::new();
-        let _ = options.set_first_byte_timeout(Some(ms * 1_000_000));
+        let _ = options.set_first_byte_timeout(ask.patience_ms.map(|ms| ms * 1_000_000));
+        let _ = options.set_connect_timeout(ask.connect_ms.map(|ms| ms * 1_000_000));
         options
     });
     let future = outgoing_handler::handle(request, options).map_err(|error| name(&error))?;

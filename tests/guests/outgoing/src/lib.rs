@@ -25,6 +25,8 @@ pub struct Ask {
     pub head_only: Option<bool>,
     /// Milliseconds for the response to begin.
     pub patience_ms: Option<u64>,
+    /// Milliseconds for the connection to be made.
+    pub connect_ms: Option<u64>,
 }
 
 /// What came of one request.
@@ -69,6 +71,18 @@ impl Outgoing {
         count: u32,
     ) -> guesthouse::Result<String> {
         Ok(guesthouse::serde_json::to_string(&client::together(&request, count))?)
+    }
+
+    /// Sends a request several times and keeps the responses for as long as the instance lives, unread.
+    #[tool]
+    fn hoard(
+        /// The request.
+        request: Ask,
+        /// How many times.
+        count: u32,
+    ) -> guesthouse::Result<String> {
+        let answers: Vec<Answer> = (0..count).map(|_| client::hoard(&request)).collect();
+        Ok(guesthouse::serde_json::to_string(&answers)?)
     }
 
     /// Says whether the host's environment has anything for it.

@@ -158,7 +158,8 @@ impl Tools for State {
         }
         if name.starts_with("wait") {
             while run(&[Step { bucket: "guest".into(), act: Act::Get { key: "ready".into() } }]) == json!([null]) {}
-            return Ok(text("it is ready".into()));
+            let then = serde_json::from_str::<Script>(&arguments).ok().map(|script| run(&script.steps).to_string());
+            return Ok(text(then.unwrap_or_else(|| "it is ready".into())));
         }
         let script: Script = serde_json::from_str(&arguments).map_err(|error| Error::InvalidParams(error.to_string()))?;
         let saw = run(&script.steps).to_string();

@@ -2,8 +2,12 @@
 
 use super::*;
 use crate::capability::keyvalue::Sessions;
+use crate::capability::keyvalue::reads::READS_AT_ONCE_MAX;
+use crate::storage::{Failed, Page, Record, Sqlite};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 const KEYS: [&str; 4] = ["a", "b", "ba", "c"];
 
@@ -12,7 +16,7 @@ fn space() -> Space {
 }
 
 fn shelf(quota: Quota, value_bytes: usize) -> Shelf {
-    Shelf { storage: Storage::memory(), quota, value_bytes, sessions: Sessions::default() }
+    Shelf { storage: Storage::memory(), quota, value_bytes, sessions: Sessions::default(), reads: Reads::default() }
 }
 
 fn roomy() -> Shelf {
@@ -225,6 +229,90 @@ async fn what_one_callback_may_do_is_bounded() {
     assert_eq!(tx.get(backend, &space(), vec!["a".into()]).await.unwrap(), [Some(half)]);
     let batch = tx.get(backend, &space(), vec!["a".into(); 3]).await;
     assert!(matches!(&batch, Err(Refused::Other(text)) if text.contains("batch")), "{batch:?}");
+}
+
+#[tokio::test]
+async fn a_batch_is_no_larger_for_keys_that_it_asks_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = Sqlite::open(&folder.path().join("state/state.db")).await.unwrap();
+    let value = Bytes::from(vec![0; BATCH_BYTES_MAX / 4]);
+    let mut part = Part::new(space(), Quota::NONE);
+    part.writes = ["a", "b", "c", "d", "e"].map(|key| (key.to_owned(), Some(value.clone()))).into();
+    sqlite.commit(Commit { parts: vec![part] }).await.unwrap();
+    let counting = Counting { sqlite, asked: Mutex::default() };
+    let shelf = Shelf { storage: Storage::memory(), ..roomy() };
+    for (asked, fits, read) in [("aaaa", true, 1), ("aaaaa", false, 1), ("abcd", true, 4), ("abcdebcde", false, 5), ("e", true, 1)] {
+        let keys = asked.chars().map(String::from).collect();
+        let got = Tx::new(&shelf).get(&counting, &space(), keys).await;
+        assert_eq!(got.as_ref().map(Vec::len).ok(), fits.then_some(asked.len()), "{asked}");
+        assert!(fits || matches!(&got, Err(Refused::Other(text)) if text.contains("batch")), "{asked}");
+        let bytes_max = if asked.len() > 1 { BATCH_BYTES_MAX } else { usize::MAX };
+        assert_eq!(counting.asked.lock().unwrap().take(), Some((read, bytes_max)), "{asked}");
+    }
+}
+
+/// Storage that notes how many keys it was asked for, and within how many bytes.
+struct Counting {
+    sqlite: Sqlite,
+    asked: Mutex<Option<(usize, usize)>>,
+}
+
+impl Backend for Counting {
+    fn get_within(&self, space: Space, keys: Vec<String>, bytes_max: usize) -> BoxFuture<'_, Result<Option<Vec<Option<Record>>>, Failed>> {
+        *self.asked.lock().unwrap() = Some((keys.len(), bytes_max));
+        self.sqlite.get_within(space, keys, bytes_max)
+    }
+
+    fn keys(&self, space: Space, after: Option<String>, len: usize) -> BoxFuture<'_, Result<Page, Failed>> {
+        self.sqlite.keys(space, after, len)
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<(), CommitError>> {
+        self.sqlite.commit(commit)
+    }
+
+    fn spaces(&self, realm: Arc<str>) -> BoxFuture<'_, Result<Vec<Space>, Failed>> {
+        self.sqlite.spaces(realm)
+    }
+
+    fn usage(&self, realm: Arc<str>) -> BoxFuture<'_, Result<Usage, Failed>> {
+        self.sqlite.usage(realm)
+    }
+
+    fn forget(&self, name: Arc<str>) -> BoxFuture<'_, Result<(), Failed>> {
+        self.sqlite.forget(name)
+    }
+
+    fn node(&self) -> &str {
+        self.sqlite.node()
+    }
+
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, Failed>> {
+        self.sqlite.nodes()
+    }
+}
+
+#[tokio::test]
+async fn reads_of_one_guest_wait_for_each_other_and_not_those_of_another() {
+    let (busy, other) = (roomy(), roomy());
+    let mut turns = Vec::new();
+    for _ in 0..READS_AT_ONCE_MAX {
+        turns.push(busy.reads.turn().await);
+    }
+    let (mut tx, mut beside) = (Tx::new(&busy), Tx::new(&other));
+    let backend = busy.storage.open().await.unwrap();
+    {
+        let space = space();
+        let mut waits = std::pin::pin!(tx.get(backend, &space, vec!["a".into()]));
+        assert!(waits.as_mut().now_or_never().is_none());
+        assert!(beside.get(backend, &space, vec!["a".into()]).now_or_never().is_some());
+        turns.pop();
+        assert!(waits.now_or_never().is_some());
+    }
+    turns.push(busy.reads.turn().await);
+    let space = space();
+    assert!(tx.list(backend, &space, None).now_or_never().is_none());
+    assert!(tx.write(backend, &space, "a".into(), None).now_or_never().is_none());
 }
 
 #[tokio::test]

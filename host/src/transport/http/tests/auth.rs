@@ -143,3 +143,29 @@ async fn a_principal_has_its_share_of_requests_over_all_its_connections() {
     call(&mut more, "echo", ALICE).await;
     assert_eq!(more.answer().await.status, 200);
 }
+
+#[tokio::test]
+async fn only_who_comes_straight_from_this_machine_is_local() {
+    let server = TestServer::start(|config| config.server.hosts = vec!["mcp.example".into()]);
+    let port = server.address.port();
+    let (own, named, known) = (format!("127.0.0.1:{port}"), format!("LocalHost:{port}"), "mcp.example".to_owned());
+    for (host, more, who) in [
+        (&own, None, "local"),
+        (&named, None, "local"),
+        (&own, Some("x-mine"), "local"),
+        (&known, None, "nobody"),
+        (&own, Some("Forwarded"), "nobody"),
+        (&own, Some("X-Forwarded-For"), "nobody"),
+        (&own, Some("X-Forwarded-Proto"), "nobody"),
+        (&own, Some("X-Real-IP"), "nobody"),
+        (&own, Some("Via"), "nobody"),
+    ] {
+        let mut headers =
+            vec![("host", host.as_str()), ("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "who")];
+        headers.extend(more.map(|name| (name, "x")));
+        let mut client = server.connect().await;
+        client.post(&headers, &crate::transport::testing::call(1, "who", "")).await;
+        let answer = client.answer().await;
+        assert!(answer.status == 200 && answer.body.contains(&format!("\"{who}\"")), "{host} {more:?}: {answer:?}");
+    }
+}
