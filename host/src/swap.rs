@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::guest::clean;
 use crate::host::{GuestSource, Shared};
 use anyhow::{Context as _, Result, anyhow};
-use history::{History, Kept, digest};
+use history::{History, Kept, digest_of};
 use serde_json::{Value, json};
 pub(crate) use start::migrate_at_start;
 use std::collections::HashMap;
@@ -197,6 +197,12 @@ impl Swaps {
         lock(&self.slots).get(guest).cloned()
     }
 
+    /// Refuses what waited for its turn while the guest was taken out.
+    fn still(&self, guest: &str, slot: &Arc<Slot>) -> Result<()> {
+        let is_there = self.slot(guest).is_some_and(|now| Arc::ptr_eq(&now, slot));
+        if is_there { Ok(()) } else { Err(anyhow!("there is no guest called `{guest}` any more")) }
+    }
+
     fn history(&self, source: &GuestSource) -> Result<History> {
         let folder = match &self.folder {
             Some(folder) => folder.clone(),
@@ -229,6 +235,7 @@ impl Slot {
 pub(crate) async fn swap(host: &Arc<Shared>, guest: &str, component: Component) -> Result<Swapped> {
     let slot = host.swaps.slot(guest).ok_or_else(|| anyhow!("there is no guest called `{guest}`"))?;
     let _turn = slot.turn.lock().await;
+    host.swaps.still(guest, &slot)?;
     let source = lock(&slot.source).clone();
     through_the_gate(host, &slot, source, component, Same::Refused).await
 }
@@ -237,6 +244,7 @@ pub(crate) async fn swap(host: &Arc<Shared>, guest: &str, component: Component) 
 pub(crate) async fn try_out(host: &Arc<Shared>, guest: &str, file: PathBuf, percent: u8) -> Result<Swapped> {
     let slot = host.swaps.slot(guest).ok_or_else(|| anyhow!("there is no guest called `{guest}`"))?;
     let _turn = slot.turn.lock().await;
+    host.swaps.still(guest, &slot)?;
     let source = lock(&slot.source).clone();
     let outcome = share::begin(host, &slot, &source, file, percent).await;
     note_outcome(host, &slot, guest, outcome)
@@ -247,6 +255,7 @@ async fn go_back_from(host: &Arc<Shared>, guest: &str, digest: &str) -> Option<R
     let slot = host.swaps.slot(guest)?;
     let _turn = slot.turn.lock().await;
     // Somebody may have been faster.
+    host.swaps.still(guest, &slot).ok()?;
     if share::is_tried(&slot, digest) {
         return share::end(host, &slot, guest).map(Ok);
     }
@@ -256,36 +265,57 @@ async fn go_back_from(host: &Arc<Shared>, guest: &str, digest: &str) -> Option<R
 }
 
 /// Serves a guest by another configuration, or a guest that is new.
+///
+/// If that is refused, the guest is served as before, unless its new table takes back something that it was granted: then it
+/// is served no more, since what was taken back must not stay in use because the rest is wrong.
 pub(crate) async fn configure(host: &Arc<Shared>, source: GuestSource) -> Result<Swapped> {
     let slot = {
         let mut slots = lock(&host.swaps.slots);
         slots.entry(source.name.clone()).or_insert_with(|| Arc::new(Slot::new(source.clone()))).clone()
     };
     let _turn = slot.turn.lock().await;
+    host.swaps.still(&source.name, &slot)?;
     // What was swapped in stays: its configuration is what is new.
     let active = match host.dispatcher.registry().guest(&source.name) {
         Some(_) => host.swaps.active_file(&source).await,
         None => None,
     };
     let component = Component::File(active.unwrap_or_else(|| source.file.clone()));
-    let swapped = through_the_gate(host, &slot, source.clone(), component, Same::Loaded).await?;
-    *lock(&slot.source) = source;
-    Ok(swapped)
+    let outcome = through_the_gate(host, &slot, source.clone(), component, Same::Loaded).await;
+    let takes_back = source.config.takes_back(&lock(&slot.source).config);
+    if outcome.is_ok() || takes_back {
+        *lock(&slot.source) = source.clone();
+    }
+    match outcome {
+        Err(error) if takes_back && take_out(host, &slot, &source.name, "its new table takes grants back, and is refused")? => {
+            Err(error.context("its new table takes grants back and cannot be served, so the guest is served no more"))
+        }
+        outcome => outcome,
+    }
 }
 
 /// Serves a guest no more. Its state and its versions are kept.
 pub(crate) async fn remove(host: &Arc<Shared>, guest: &str) -> Result<()> {
     let slot = host.swaps.slot(guest).ok_or_else(|| anyhow!("there is no guest called `{guest}`"))?;
     let _turn = slot.turn.lock().await;
-    if let Some(old) = host.dispatcher.remove(guest)? {
-        host.loader.note(What::Unloaded, guest, "taken out of the configuration");
+    host.swaps.still(guest, &slot)?;
+    take_out(host, &slot, guest, "taken out of the configuration")?;
+    lock(&host.swaps.slots).remove(guest);
+    Ok(())
+}
+
+/// Takes a guest out of what is served. Whether it was served.
+fn take_out(host: &Arc<Shared>, slot: &Slot, guest: &str, why: &str) -> Result<bool> {
+    let old = host.dispatcher.remove(guest)?;
+    let was_served = old.is_some();
+    if let Some(old) = old {
+        host.loader.note(What::Unloaded, guest, why);
         host.dispatcher.tell_swapped(&old.name, ALL_LISTS);
         gate::drain(old);
     }
     *lock(&slot.probation) = None;
-    share::end(host, &slot, guest);
-    lock(&host.swaps.slots).remove(guest);
-    Ok(())
+    share::end(host, slot, guest);
+    Ok(was_served)
 }
 
 /// What to do about a component that is served already.
@@ -307,7 +337,7 @@ fn note_outcome(host: &Shared, slot: &Slot, guest: &str, outcome: Result<Swapped
     match outcome {
         Ok(swapped) => {
             *lock(&slot.refused) = None;
-            lock_not_served(host).retain(|(name, _)| name != guest);
+            lock(&host.not_served).retain(|(name, _)| name != guest);
             Ok(swapped)
         }
         Err(error) => {
@@ -353,18 +383,9 @@ pub(crate) fn log(guest: &str, outcome: &Result<Swapped>) {
     }
 }
 
-/// What a file holds; nothing, if it cannot be read.
-fn digest_of(file: &Path) -> String {
-    std::fs::read(file).map(|bytes| digest(&bytes)).unwrap_or_default()
-}
-
 /// The beginning of a digest.
 fn short(digest: &str) -> &str {
     digest.get(..DIGEST_SHOWN_LEN).unwrap_or(digest)
-}
-
-fn lock_not_served(host: &Shared) -> MutexGuard<'_, Vec<(String, String)>> {
-    lock(&host.not_served)
 }
 
 fn now_ms() -> u64 {

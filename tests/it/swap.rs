@@ -1,6 +1,7 @@
 //! Hot swap: the gate, the step, the way back, and that nobody who calls notices more than they should.
 
 mod files;
+mod grants;
 mod handoff;
 mod load;
 mod migration;

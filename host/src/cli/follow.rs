@@ -81,9 +81,9 @@ impl Follow {
         // A guest that could not be built at the start is served from its first good build on.
         if !host.serves(name) {
             let config = self.config.guest.get(name).cloned().unwrap_or_default();
-            report(name, build_time, host.configure(GuestSource { name: name.to_owned(), file, config }).await);
+            report(host, name, build_time, host.configure(GuestSource { name: name.to_owned(), file, config }).await);
         } else if host.is_other(name, &file).await {
-            report(name, build_time, host.swap(name, Component::File(file)).await);
+            report(host, name, build_time, host.swap(name, Component::File(file)).await);
         }
     }
 
@@ -97,10 +97,11 @@ impl Follow {
         if config.differs_beside_guests(&self.config) {
             tell("the configuration has changed beside the guests' tables; that takes effect at the next start");
         }
+        let mut refused = Vec::new();
         for name in names.iter().chain(config.guest.keys().filter(|name| !names.contains(name))) {
             let after = config.guest.get(name);
-            if self.config.guest.get(name) != after {
-                self.table(host, name, after).await;
+            if self.config.guest.get(name) != after && !self.table(host, name, after).await {
+                refused.push(name.clone());
             }
         }
         for (name, guest) in &config.guest {
@@ -117,15 +118,26 @@ impl Follow {
                 self.sources.insert(name.clone(), Source::File(file.clone()));
             }
         }
+        // What was refused is tried again at the next change.
+        let mut config = config;
+        for name in refused {
+            match self.config.guest.get(&name) {
+                Some(before) => drop(config.guest.insert(name, before.clone())),
+                None => drop(config.guest.shift_remove(&name)),
+            }
+        }
         self.config = config;
     }
 
-    /// Serves a guest by another table, or one more or one less.
-    async fn table(&mut self, host: &Host, name: &str, table: Option<&GuestConfig>) {
+    /// Serves a guest by another table, or one more or one less. Whether the table is taken.
+    async fn table(&mut self, host: &Host, name: &str, table: Option<&GuestConfig>) -> bool {
         match (table, self.component(name, table)) {
             (table, Some(file)) => {
                 let config = table.cloned().unwrap_or_default();
-                report(name, None, host.configure(GuestSource { name: name.to_owned(), file, config }).await);
+                let outcome = host.configure(GuestSource { name: name.to_owned(), file, config }).await;
+                let is_taken = outcome.is_ok();
+                report(host, name, None, outcome);
+                return is_taken;
             }
             (None, None) => {
                 self.sources.remove(name);
@@ -134,8 +146,12 @@ impl Follow {
                     Err(error) => tell(&format!("{name}: {error:#}")),
                 }
             }
-            (Some(_), None) => tell(&format!("{name}: has no `file`, and is not among what was found at the start")),
+            (Some(_), None) => {
+                tell(&format!("{name}: has no `file`, and is not among what was found at the start"));
+                return false;
+            }
         }
+        true
     }
 
     /// The component of a guest as it is built or configured.
@@ -162,7 +178,8 @@ async fn build_again(project: &Project) -> Result<PathBuf> {
 }
 
 /// Tells what came of it, and how long each step took.
-fn report(name: &str, build_time: Option<Duration>, swapped: Result<Swapped>) {
+fn report(host: &Host, name: &str, build_time: Option<Duration>, swapped: Result<Swapped>) {
+    let serves = host.serves(name);
     match swapped {
         Ok(swapped) => {
             let build = build_time.map_or_else(String::new, |time| format!("build {} ms, ", time.as_millis()));
@@ -172,6 +189,7 @@ fn report(name: &str, build_time: Option<Duration>, swapped: Result<Swapped>) {
                 tell(&format!("  {difference}"));
             }
         }
-        Err(error) => tell(&format!("{name}: the new version is refused, and the old one serves on: {error:#}")),
+        Err(error) if serves => tell(&format!("{name}: the new version is refused, and the old one serves on: {error:#}")),
+        Err(error) => tell(&format!("{name}: is not served: {error:#}")),
     }
 }

@@ -1,5 +1,6 @@
 //! What the operator grants a guest: `[guest.<name>.grants]` and `[guest.<name>.secrets]`. What is not named is not granted.
 
+use super::GuestConfig;
 use crate::policy::{dirs, env};
 use anyhow::{Result, anyhow, bail};
 use indexmap::IndexMap;
@@ -119,6 +120,27 @@ impl Environment {
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl GuestConfig {
+    /// Whether something that the table before gave is not in this one: a grant, a secret, a tool that is served.
+    pub fn takes_back(&self, before: &GuestConfig) -> bool {
+        let (new, old) = (&self.grants, &before.grants);
+        let state = old.state == Some(true) && new.state != Some(true);
+        let http = old.http.iter().any(|pattern| !new.http.contains(pattern));
+        let dirs = old
+            .dirs
+            .iter()
+            .any(|dir| !new.dirs.iter().any(|other| other == dir || (other.write && DirGrant { write: true, ..dir.clone() } == *other)));
+        let env = old.env.iter().any(|name| !new.env.contains(name));
+        let secrets = before.secrets.iter().any(|(origin, secret)| self.secrets.get(origin) != Some(secret));
+        let tools = match (&before.tools, &self.tools) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(old), Some(new)) => old.iter().any(|pattern| !new.contains(pattern)),
+        };
+        state || http || dirs || env || secrets || tools
     }
 }
 

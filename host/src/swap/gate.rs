@@ -1,8 +1,8 @@
 //! The gate that a new version passes, and the step that puts it in force.
 
-use super::history::{History, Kept, digest};
+use super::history::{History, Kept, digest, digest_of};
 use super::migrate::{self, Change};
-use super::{ALL_LISTS, Component, Same, Slot, Stored, Swapped, differences, digest_of, lock, now_ms, probation, share};
+use super::{ALL_LISTS, Component, Same, Slot, Stored, Swapped, differences, lock, now_ms, probation, share};
 use crate::audit::What;
 use crate::capability::keyvalue;
 use crate::guest::read_component;
@@ -102,6 +102,9 @@ pub(super) async fn check(
     };
     let shown = file.display().to_string();
     let bytes = spawn_blocking(move || read_component(&file)).await.context(STOPPED)??;
+    if back.as_ref().is_some_and(|(kept, _)| kept.digest != digest(&bytes)) {
+        bail!("{shown} is not what was kept there; put the version in force with `guesthouse swap`");
+    }
     if same == Same::Refused && served.is_some_and(|served| served.version.digest() == digest(&bytes)) {
         bail!("{shown} is the version that is served already");
     }

@@ -3,6 +3,7 @@
 //! A guest's folder holds each component under its digest, and one file that says the rest. What was swapped in stays in force
 //! over a restart, until the file that the configuration names is another one.
 
+use crate::guest::read_component;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -64,7 +65,8 @@ impl History {
     /// The component to be served at a start, if it is another one than the configured file's.
     pub(crate) fn active(&self, configured: &str) -> Option<PathBuf> {
         let active = self.index.versions.last().filter(|active| active.digest != configured && self.index.configured == configured)?;
-        Some(self.component(&active.digest)).filter(|file| file.is_file())
+        // A file is what its digest says, and not what its name says.
+        Some(self.component(&active.digest)).filter(|file| digest_of(file) == active.digest)
     }
 
     /// Notes what is served, and keeps its component. What is too old goes, and is the answer.
@@ -120,6 +122,11 @@ impl History {
     pub(crate) fn component(&self, digest: &str) -> PathBuf {
         self.folder.join(format!("{digest}.wasm"))
     }
+}
+
+/// What a component's file holds; nothing, if it cannot be read.
+pub(crate) fn digest_of(file: &Path) -> String {
+    read_component(file).map(|bytes| digest(&bytes)).unwrap_or_default()
 }
 
 /// SHA-256 in hexadecimal.
