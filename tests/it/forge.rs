@@ -86,8 +86,12 @@ async fn without_the_secret_the_forge_does_not_know_it_and_without_a_grant_it_ge
     let failed = call(&host(address, "").await, "list_issues", json!({ "repository": "octocat/hello" })).await;
     assert!(failed["content"][0]["text"].as_str().unwrap().contains("status 401: Bad credentials"), "{failed}");
     let samples = Config::read(&root().join("sample-guests/guesthouse.toml")).unwrap();
-    let source = GuestSource { name: "rust-forge".into(), file: component("sample-guests/rust/forge"), config: Default::default() };
-    let bare = Host::start(samples, vec![source]).await.unwrap();
-    let failed = call(&bare, "list_issues", json!({ "repository": "octocat/hello" })).await;
+    let source = |config| GuestSource { name: "rust-forge".into(), file: component("sample-guests/rust/forge"), config };
+    let mut elsewhere = samples.guest["rust-forge"].clone();
+    elsewhere.config.insert("base".into(), format!("http://{address}").into());
+    let host = Host::start(crate::support::config(), vec![source(elsewhere)]).await.unwrap();
+    let failed = call(&host, "list_issues", json!({ "repository": "octocat/hello" })).await;
     assert!(failed["content"][0]["text"].as_str().unwrap().contains("no grant allows it"), "{failed}");
+    let Err(refused) = Host::start(crate::support::config(), vec![source(Default::default())]).await else { panic!("it is served") };
+    assert!(format!("{refused:#}").contains("[guest.rust-forge.grants]"), "{refused:#}");
 }
