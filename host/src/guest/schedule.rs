@@ -48,7 +48,6 @@ impl Schedule {
                 if let Err(error) = rustix::process::setpriority_process(None, LOWEST_PRIORITY) {
                     tracing::warn!(%error, "cannot lower the priority of the threads for long calls");
                 }
-                run_when_idle();
             })
             .build()?;
         Ok(Schedule { batch: Some(batch), batch_threads, interactive: Duration::from_millis(limits.interactive_cpu_ms) })
@@ -130,15 +129,6 @@ impl<F: Future> Metered<F> {
             Poll::Pending => Poll::Pending,
         }
     }
-}
-
-/// Puts the calling thread into the scheduler's class for work that is done when nothing else is to be done. However low its
-/// priority, a thread of the ordinary class keeps its processor for some milliseconds before one that wakes gets it; of this
-/// class it gives way at once. Where that is refused, the priority has to do.
-fn run_when_idle() {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread, and the kernel only reads the parameters, which outlive the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
 /// Processor time of the calling thread: time in which it did not run, for whatever reason, does not count.
